@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from swarm.agent.life import Life
+from swarm.agent.history import History
 
 MAX_TOKENS = 32_000
 IN_FLIGHT = 200
@@ -18,7 +18,7 @@ _MARK = {"type": "ephemeral"}
 
 
 @dataclass(frozen=True)
-class Opening:
+class RequestPrefix:
     """What a conversation begins with: taken from a real agent, so that both sides send the same bytes."""
 
     model: str
@@ -27,10 +27,10 @@ class Opening:
     prompt: str
 
     @classmethod
-    def of(cls, life: Life) -> Opening:
+    def of(cls, history: History) -> RequestPrefix:
         """The opening of a life."""
-        assert life.spec is not None
-        return cls(life.spec.model, life.system, life.tools, life.messages[0]["content"][0]["text"])
+        assert history.spec is not None
+        return cls(history.spec.model, history.system, history.tools, history.messages[0]["content"][0]["text"])
 
     def request(self, messages: list[Any]) -> dict[str, Any]:
         """The arguments of one streaming request, marked for the prompt cache: the prefix, and the end."""
@@ -53,7 +53,7 @@ def _results(content: list[Any], folder: Path) -> list[dict[str, Any]]:
     ]
 
 
-def live(client: Any, opening: Opening, folder: Path, turn_cpu: list[float] | None = None) -> int:
+def live(client: Any, opening: RequestPrefix, folder: Path, turn_cpu: list[float] | None = None) -> int:
     """One conversation to its end with `messages.stream`; answers its number of turns."""
     messages: list[Any] = [{"role": "user", "content": opening.prompt}]
     for turn in range(1, 100_000):
@@ -70,7 +70,7 @@ def live(client: Any, opening: Opening, folder: Path, turn_cpu: list[float] | No
     raise RuntimeError("the conversation did not end")
 
 
-async def live_async(client: Any, gate: asyncio.Semaphore, opening: Opening, folder: Path) -> str:
+async def live_async(client: Any, gate: asyncio.Semaphore, opening: RequestPrefix, folder: Path) -> str:
     """One conversation and, for its `Agent` calls, the conversations below it, all at once; answers its last text."""
     messages: list[Any] = [{"role": "user", "content": opening.prompt}]
     while True:
@@ -82,7 +82,9 @@ async def live_async(client: Any, gate: asyncio.Semaphore, opening: Opening, fol
             return "".join(block.text for block in reply.content if block.type == "text")
         children = [call for call in calls if call.name == "Agent"]
         if children:
-            below = [Opening(opening.model, opening.system, opening.tools, call.input["prompt"]) for call in children]
+            below = [
+                RequestPrefix(opening.model, opening.system, opening.tools, call.input["prompt"]) for call in children
+            ]
             texts = await asyncio.gather(*(live_async(client, gate, child, folder) for child in below))
             results: list[Any] = [
                 {"type": "tool_result", "tool_use_id": call.id, "content": text}
@@ -100,7 +102,7 @@ def make_client(url: str) -> Any:
     return anthropic.Anthropic(base_url=url, api_key="bench", max_retries=0)
 
 
-def run_async(url: str, openings: list[Opening], folder: Path) -> tuple[float, list[str]]:
+def run_async(url: str, openings: list[RequestPrefix], folder: Path) -> tuple[float, list[str]]:
     """All these conversations at once in this process; answers wall seconds and the last texts."""
     import anthropic
 

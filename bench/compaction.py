@@ -83,7 +83,7 @@ class Watched(AnthropicModel):
         took, before = [], self._traffic()
         for _ in range(LOADS):
             began = time.process_time()
-            self._store.journals.life(self._agent_id)
+            self._store.journals.history(self._agent_id)
             took.append(time.process_time() - began)
         return statistics.median(took), (self._traffic() - before) // LOADS
 
@@ -110,18 +110,18 @@ def _live(report: Report, fleet: Fleet, url: str) -> None:
     claim = claim_root(fleet, job)
     watched = Watched(fleet, url, claim.agent_id)
     began = time.monotonic()
-    _, life = run_segment(fleet, claim, watched)
-    assert life.turns == TURNS, life.turns
+    _, history = run_segment(fleet, claim, watched)
+    assert history.turns == TURNS, history.turns
     cuts = [entry for entry in fleet.swarm.journal(claim.agent_id) if isinstance(entry, Compacted)]
-    usage = life.usage
+    usage = history.usage
     whole = usage.total_tokens - usage.output_tokens
     report.note(
-        f"{life.turns} turns and {len(cuts)} cuts in {time.monotonic() - began:.0f} s; {whole:,} tokens of input"
+        f"{history.turns} turns and {len(cuts)} cuts in {time.monotonic() - began:.0f} s; {whole:,} tokens of input"
     )
     report.note(f"each cut from about {statistics.median(cut.tokens_before for cut in cuts):,.0f} tokens")
     entry = max(len(cut.model_dump_json()) for cut in cuts)
     report.note(
-        f"the entry of a cut: at most {entry / 1000:.0f} kB; summaries cost ${sum(c.cost_usd for c in cuts):.2f} of ${life.cost_usd:.2f}"
+        f"the entry of a cut: at most {entry / 1000:.0f} kB; summaries cost ${sum(c.cost_usd for c in cuts):.2f} of ${history.cost_usd:.2f}"
     )
     report.figure("compaction, cuts that are missing of five", max(0, 5 - len(cuts)), "", target=0)
     report.figure(

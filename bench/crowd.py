@@ -11,7 +11,7 @@ from typing import TypeVar
 from bench.giant import NARROW, URL, grow
 from bench.lives import claim_root, submit
 from bench.measure import Report
-from swarm.streaming.live.reading import Reader
+from swarm.streaming.live.reader import LiveReader
 from tests.fleet import Fleet
 
 T = TypeVar("T")
@@ -26,7 +26,7 @@ def run(report: Report, chosen: Namespace) -> None:
         job = submit(fleet, URL, "crowd")
         made = grow(store, claim_root(fleet, job), AGENTS, NARROW)
         listed, _ = _timed(fleet.swarm.jobs)
-        shown, snapshot = _timed(lambda: Reader(store).snapshot(job.id))
+        shown, snapshot = _timed(lambda: LiveReader(store).snapshot(job.id))
         assert len(snapshot.agents) == made + 1
         named, agents = _timed(job.agents)
         assert len(agents) == made + 1

@@ -8,13 +8,13 @@ from argparse import Namespace
 from contextlib import closing
 from dataclasses import dataclass
 
-from bench.bare import Opening, run_async
+from bench.bare import RequestPrefix, run_async
 from bench.cpu import CpuMeter, describe, ours, roles
 from bench.lives import submit
 from bench.measure import Report, alternate
 from bench.neutral import Neutral, neutral
 from swarm import Limits
-from swarm.agent.life import fold
+from swarm.agent.history import fold
 from swarm.core.ids import root_agent_id
 from tests.fleet import Fleet, Worker
 
@@ -71,7 +71,7 @@ def _measure(report: Report, server: Neutral, fleet: Fleet, worker: Worker, shap
     job.wait(120)
     server.tally()
     agent_id = root_agent_id(job.id)
-    opening = Opening.of(fold(agent_id, fleet.swarm.store.journals.read(agent_id)))
+    opening = RequestPrefix.of(fold(agent_id, fleet.swarm.store.journals.read(agent_id)))
 
     def bare() -> float:
         every = roles(fleet, worker)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from swarm import Job, Limits
-from swarm.agent.life import Life
+from swarm.agent.history import History
 from swarm.agent.spec import AgentSpec
 from swarm.core.ids import root_agent_id
 from swarm.definitions.model import AgentDefinition
@@ -33,10 +33,10 @@ def claim_root(fleet: Fleet, job: Job) -> Claim:
     return claim
 
 
-def run_segment(fleet: Fleet, claim: Claim, model: Model) -> tuple[Outcome, Life]:
+def run_segment(fleet: Fleet, claim: Claim, model: Model) -> tuple[Outcome, History]:
     """Run a claimed segment to its outcome."""
     segment = make_segment(claim, fleet.swarm.store, fleet.settings, model)
-    return Loop(segment, draining=lambda: False).run(), segment.life
+    return Loop(segment, draining=lambda: False).run(), segment.history
 
 
 class NoOutputs:

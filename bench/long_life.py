@@ -9,11 +9,11 @@ from argparse import Namespace
 from contextlib import closing
 from typing import Any
 
-from bench.bare import Opening, live, make_client
+from bench.bare import RequestPrefix, live, make_client
 from bench.lives import claim_root, run_segment, submit
 from bench.measure import Report
 from bench.served import serve
-from swarm.agent.life import fold
+from swarm.agent.history import fold
 from swarm.core.settings import Settings
 from swarm.models import ModelRequest, Reply
 from swarm.models.anthropic import AnthropicModel
@@ -80,10 +80,10 @@ def run(report: Report, chosen: Namespace) -> None:
         for _ in range(ROUNDS):
             metered = Metered.rehearsing(fleet.settings, url)
             claim = claim_root(fleet, submit(fleet, url, f"TREE depth=0 steps={TURNS - 1}"))
-            _, life = run_segment(fleet, claim, metered)
-            assert life.turns == TURNS, life.turns
+            _, history = run_segment(fleet, claim, metered)
+            assert history.turns == TURNS, history.turns
             bare: list[float] = []
-            live(client, Opening.of(life), fleet.workspace, bare)
+            live(client, RequestPrefix.of(history), fleet.workspace, bare)
             began = time.process_time()
             fold(claim.agent_id, fleet.swarm.store.journals.read(claim.agent_id))
             folding = time.process_time() - began

@@ -15,8 +15,8 @@ from mcp import Client, StdioServerParameters
 
 from bench.lives import make_context
 from bench.measure import Report, spread
-from swarm.capabilities.mcp.calling import Access, Calling
-from swarm.capabilities.mcp.line import Line
+from swarm.capabilities.mcp.broker_client import BrokerClient
+from swarm.capabilities.mcp.caller import Access, ServerCaller
 from swarm.definitions.mcp.servers import Server
 from swarm.tools import ToolContext
 
@@ -24,7 +24,7 @@ CALLS = 300
 SERVER, TOOL, GIVEN = str(Path(sys.executable).with_name("mcp-server-time")), "get_current_time", {"timezone": "UTC"}
 _UNUSED = """
 import os, sys
-import swarm.tasks.process, swarm.capabilities.context.restating, swarm.runtime.messaging, swarm.runtime.consulting
+import swarm.tasks.process, swarm.capabilities.context.restoration, swarm.runtime.messenger, swarm.runtime.side_requests
 import swarm.runtime.scratch, swarm.runtime.segment, swarm.tools.web.reach, swarm.tools.images, swarm.store.questions
 import swarm.models.catalogue
 import gc, psutil
@@ -54,7 +54,7 @@ def run(report: Report, chosen: Namespace) -> None:
 async def _measure(folder: Path) -> tuple[list[float], list[float]]:
     ours: list[float] = []
     bare: list[float] = []
-    line = Line(folder, 60)
+    line = BrokerClient(folder, 60)
     calling, context, server = _prepare(folder, line)
     pin = await asyncio.to_thread(calling.find_pin, server, context)
     tool = next(tool for tool in pin.tools if tool.name == TOOL)
@@ -74,7 +74,7 @@ async def _measure(folder: Path) -> tuple[list[float], list[float]]:
     return ours, bare
 
 
-def _prepare(folder: Path, line: Line) -> tuple[Calling, ToolContext, Server]:
+def _prepare(folder: Path, line: BrokerClient) -> tuple[ServerCaller, ToolContext, Server]:
     access = Access(line, [], network_off=False, read_only=False, ask_seconds=0, find_login=lambda address: None)
     server = Server(name="clock", transport="stdio", command=SERVER, args=("--local-timezone", "UTC"))
-    return Calling(access), make_context(folder), server
+    return ServerCaller(access), make_context(folder), server

@@ -17,7 +17,7 @@ from swarm.agent.entries import Assistant, Mail, Spawned, Started
 from swarm.agent.spec import AgentSpec
 from swarm.core.ids import child_agent_id
 from swarm.models import Block, Usage
-from swarm.runtime.messaging import Messaging
+from swarm.runtime.messenger import Messenger
 from swarm.store.values import OutgoingMessage, Signals
 from tests.fleet import Fleet
 from tests.segments import make_segment
@@ -122,8 +122,8 @@ def measure_sends(report: Report, fleet: Fleet) -> None:
     specs = [_child(claim.spec, number) for number in range(20)]
     spawned = journal.stamp(Spawned(children={spec.name or "": spec.agent_id for spec in specs}))
     assert isinstance(store.agents.spawn(claim, journal.next_number, spawned, specs), Signals)
-    journal.life.apply(spawned)
-    messaging = Messaging(segment)
+    journal.history.apply(spawned)
+    messaging = Messenger(segment)
     numbers = iter(range(10**9))
 
     def send_calls(batch: int) -> float:
@@ -135,7 +135,7 @@ def measure_sends(report: Report, fleet: Fleet) -> None:
             began = time.perf_counter()
             messaging.send(calls)
             spent += time.perf_counter() - began
-            assert not journal.life.pending
+            assert not journal.history.pending
         # Nobody reads them: forgotten, so that the mailboxes are as at the beginning.
         for spec in specs:
             store.keyspace.client.delete(store.keyspace.key("mail", spec.agent_id))
@@ -143,11 +143,11 @@ def measure_sends(report: Report, fleet: Fleet) -> None:
         return MESSAGES / spent
 
     def send_from_outside() -> float:
-        letter = OutgoingMessage(job=job.id, sender=job.id, name="user", kind="message", body=BODY)
+        outgoing = OutgoingMessage(job=job.id, sender=job.id, name="user", kind="message", body=BODY)
         receivers = store.mail.directory(job.id).find(specs[0].agent_id, job.id)
         began = time.perf_counter()
         for number in range(MESSAGES // 4):
-            store.mail.send(letter.model_copy(update={"token": str(number), "max_unread": 10**6}), receivers)
+            store.mail.send(outgoing.model_copy(update={"token": str(number), "max_unread": 10**6}), receivers)
         spent = time.perf_counter() - began
         store.keyspace.client.delete(store.keyspace.key("mail", specs[0].agent_id))
         store.keyspace.client.hdel(store.keyspace.key("agent", specs[0].agent_id), "unread")

@@ -35,8 +35,8 @@ def run(report: Report, chosen: Namespace) -> None:
     with serve() as url, closing(Fleet()) as fleet:
         claim = claim_root(fleet, submit(fleet, url, "TREE depth=1 fanout=1"))
         run_segment(fleet, claim, AnthropicModel.rehearsing(fleet.settings, url))
-        lived = list(fleet.swarm.store.journals.read(claim.agent_id))
-        opening: list[Entry] = [entry for entry in lived if isinstance(entry, Started | Prompt | Assistant)]
+        recorded = list(fleet.swarm.store.journals.read(claim.agent_id))
+        opening: list[Entry] = [entry for entry in recorded if isinstance(entry, Started | Prompt | Assistant)]
         report.note(f"without them: sweep {_sweep_ms(fleet):.3f} ms")
         before, began = _used_memory(fleet), time.monotonic()
         made = 0

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench.measure import Report, alternate
-from swarm.workspace.plumbing import call_git
+from swarm.workspace.git_command import call_git
 from swarm.workspace.repository import Repository
 
 SIZES = (1_000, 10_000, 100_000)

@@ -7,10 +7,10 @@ import time
 from argparse import Namespace
 from contextlib import closing
 
-from bench.bare import Opening, live, make_client
+from bench.bare import RequestPrefix, live, make_client
 from bench.lives import submit
 from bench.measure import Report, spread
-from swarm.agent.life import fold
+from swarm.agent.history import fold
 from swarm.core.ids import root_agent_id
 from tests.fleet import Fleet
 from tests.waiting import wait_for
@@ -32,7 +32,7 @@ def run(report: Report, chosen: Namespace) -> None:
             job = submit(fleet, server.url, "TREE depth=0 steps=0")
             job.wait(30)
         agent_id = root_agent_id(job.id)
-        opening = Opening.of(fold(agent_id, fleet.swarm.store.journals.read(agent_id)))
+        opening = RequestPrefix.of(fold(agent_id, fleet.swarm.store.journals.read(agent_id)))
         client = make_client(server.url)
         called, enqueued, direct = [], [], []
         for _ in range(JOBS):

@@ -7,12 +7,12 @@ import time
 from argparse import Namespace
 from contextlib import closing
 
-from bench.bare import Opening, run_async
+from bench.bare import RequestPrefix, run_async
 from bench.cpu import CpuMeter, describe, ours, roles
 from bench.lives import submit
 from bench.measure import Report, alternate
 from bench.neutral import neutral
-from swarm.agent.life import fold
+from swarm.agent.history import fold
 from swarm.core.ids import root_agent_id
 from tests.fleet import Fleet
 
@@ -42,7 +42,7 @@ def run(report: Report, chosen: Namespace) -> None:
         job = submit(fleet, server.url, PROMPT)
         job.wait(60)
         agent_id = root_agent_id(job.id)
-        opening = Opening.of(fold(agent_id, fleet.swarm.store.journals.read(agent_id)))
+        opening = RequestPrefix.of(fold(agent_id, fleet.swarm.store.journals.read(agent_id)))
 
         def bare() -> float:
             every = roles(fleet, worker)

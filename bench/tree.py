@@ -7,12 +7,12 @@ import time
 from argparse import Namespace
 from contextlib import closing
 
-from bench.bare import Opening, run_async
+from bench.bare import RequestPrefix, run_async
 from bench.cpu import CpuMeter, describe, roles
 from bench.lives import submit
 from bench.measure import Report, alternate
 from bench.neutral import neutral
-from swarm.agent.life import fold
+from swarm.agent.history import fold
 from swarm.core.ids import root_agent_id
 from tests.fleet import Fleet
 
@@ -24,7 +24,7 @@ def run(report: Report, chosen: Namespace) -> None:
     """2 222 model requests that take no time: what is measured is the machinery. The sizes take turns, each on a new fleet."""
     with neutral() as server:
         url = server.url
-        openings: list[Opening] = []
+        openings: list[RequestPrefix] = []
 
         def swarm(processes: int) -> float:
             with closing(Fleet()) as fleet:
@@ -37,7 +37,7 @@ def run(report: Report, chosen: Namespace) -> None:
                 assert view.text == "DONE 1111", view
                 report.note(f"{processes} processes: {spent:.1f} s; {describe(meter.spent())}; {server.tally()}")
                 agent_id = root_agent_id(job.id)
-                openings.append(Opening.of(fold(agent_id, fleet.swarm.store.journals.read(agent_id))))
+                openings.append(RequestPrefix.of(fold(agent_id, fleet.swarm.store.journals.read(agent_id))))
                 return spent
 
         def bare() -> float:

@@ -7,7 +7,7 @@ import time
 from argparse import Namespace
 from contextlib import closing
 
-from bench.bare import Opening, live, make_client
+from bench.bare import RequestPrefix, live, make_client
 from bench.lives import claim_root, run_segment, submit
 from bench.measure import Report, alternate
 from bench.served import serve
@@ -27,13 +27,15 @@ def run(report: Report, chosen: Namespace) -> None:
         def agent() -> float:
             claim = claim_root(fleet, submit(fleet, url, f"TREE depth=0 steps={TURNS - 1}"))
             began = time.process_time()
-            _, life = run_segment(fleet, claim, model)
+            _, history = run_segment(fleet, claim, model)
             spent = time.process_time() - began
-            assert life.turns == TURNS and life.finished is not None and life.finished.state == "completed", life
+            assert history.turns == TURNS and history.finished is not None and history.finished.state == "completed", (
+                history
+            )
             return spent / TURNS
 
         claim = claim_root(fleet, submit(fleet, url, f"TREE depth=0 steps={TURNS - 1}"))
-        opening = Opening.of(run_segment(fleet, claim, model)[1])
+        opening = RequestPrefix.of(run_segment(fleet, claim, model)[1])
 
         def bare() -> float:
             began = time.process_time()

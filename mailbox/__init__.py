@@ -6,6 +6,7 @@ the store (`send.lua`), because it may wake the receiver.
 """
 
 from swarm.mailbox.directory import Receiver, check_name
+from swarm.mailbox.markup import TAGS, render_event, render_hook, render_mail, render_note, write_out
 from swarm.mailbox.message import (
     MAX_BODY_BYTES,
     MAX_UNREAD,
@@ -18,7 +19,6 @@ from swarm.mailbox.message import (
     take_page,
     to_message,
 )
-from swarm.mailbox.rendering import TAGS, render_event, render_hook, render_mail, render_note, write_out
 
 __all__ = [
     "MAX_BODY_BYTES",

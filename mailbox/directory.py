@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 
 from swarm.core.errors import BadName
-from swarm.mailbox.rendering import SPEAKERS
+from swarm.mailbox.markup import SPEAKERS
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _ID = re.compile(r"(agent|job)-[0-9a-f]{16}")

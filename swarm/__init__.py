@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from swarm.agent.spec import Limits
     from swarm.capabilities.mapping.maps import LineResult, MapView
     from swarm.client.canvas import signature
+    from swarm.client.event_feed import stream
     from swarm.client.maps import Map
     from swarm.client.swarm import Job, Swarm
-    from swarm.client.telling import stream
     from swarm.core.errors import JobFailed, SwarmError, ToolError
     from swarm.core.records import AgentView, Event, JobView
     from swarm.core.settings import Settings
@@ -61,7 +61,7 @@ _HOMES = {
     "Settings": "swarm.core.settings",
     "StreamEvent": "swarm.streaming.events",
     "signature": "swarm.client.canvas",
-    "stream": "swarm.client.telling",
+    "stream": "swarm.client.event_feed",
     "Swarm": "swarm.client.swarm",
     "SwarmError": "swarm.core.errors",
     "ToolContext": "swarm.definitions.own.context",

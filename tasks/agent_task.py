@@ -11,7 +11,7 @@ from celery import Task
 from celery.exceptions import Terminated, WorkerLostError
 from celery.worker.request import Request
 
-from swarm.agent.needs import find_files_lack, find_lack, needs_of, read_needs
+from swarm.agent.needs import find_files_lack, find_unmet, needs_of, read_needs
 from swarm.core.errors import Interrupted, PayloadRefused, RedisUnavailable, SwarmError
 from swarm.core.ids import trace_id
 from swarm.core.log import EventLog, at_work_for
@@ -20,7 +20,7 @@ from swarm.runtime.segment import Ended, GaveUp, HandedOver, Outcome, Segment, S
 from swarm.store.outage import Outage, RedisError
 from swarm.store.store import Store
 from swarm.store.values import Claim, Refused
-from swarm.tasks import process, standing
+from swarm.tasks import heartbeat, process
 from swarm.tasks.app import app
 from swarm.tasks.entries import log_refusal
 from swarm.tasks.publish import TASK_NAME, Payload, carry_out, check_against_record, read_payload
@@ -34,7 +34,7 @@ _ROW = re.compile(r"<(open|failed|completed) ([0-9.]+)> (.*)", re.DOTALL)
 
 
 @dataclass(frozen=True)
-class Row:
+class FlowerRow:
     """What a delivery leaves of its agent's row in Flower; `seconds` is how long the agent's life took, from its first segment on.
 
     It is returned, and never raised: a failure or an `Ignore` travels to the main process with its traceback, some 30 kB in two parts.
@@ -50,7 +50,7 @@ class Row:
         return f"<{self.state} {self.seconds:.3f}> {self.about}"[:_ROW_CHARACTERS]
 
     @classmethod
-    def read(cls, text: str) -> Row | None:
+    def read(cls, text: str) -> FlowerRow | None:
         """The row that has this `repr`; None for any other text."""
         found = _ROW.fullmatch(text)
         return None if found is None else cls(found[1], found[3], float(found[2]))  # type: ignore[arg-type]
@@ -66,13 +66,13 @@ class AgentRequest(Request):  # type: ignore[misc]
 
         Celery makes a class of this one whose `on_success` is its own, so the event is the first that can be changed.
         """
-        row = Row.read(str(fields.get("result"))) if type == "task-succeeded" else None
+        row = FlowerRow.read(str(fields.get("result"))) if type == "task-succeeded" else None
         match row:
-            case Row(state="open"):
+            case FlowerRow(state="open"):
                 return
-            case Row(state="failed", about=about, seconds=seconds):
+            case FlowerRow(state="failed", about=about, seconds=seconds):
                 type, fields = "task-failed", {"exception": about, "traceback": "", "runtime": seconds}
-            case Row(about=about, seconds=seconds):
+            case FlowerRow(about=about, seconds=seconds):
                 fields |= {"result": about, "runtime": seconds}
         super().send_event(type, **fields)
 
@@ -112,7 +112,7 @@ class AgentTask(Task):  # type: ignore[misc]
 
 
 @app.task(name=TASK_NAME, bind=True, base=AgentTask, max_retries=0)  # type: ignore[untyped-decorator]
-def run_agent(self: AgentTask, payload: object) -> Row:
+def run_agent(self: AgentTask, payload: object) -> FlowerRow:
     """Run the agent's next segment, if it is runnable and nobody else runs it; returns what is left of its row."""
     runtime = process.runtime()
     process.drop_silent_connections()
@@ -122,20 +122,20 @@ def run_agent(self: AgentTask, payload: object) -> Row:
             return _run(self, runtime, read_payload(payload, task_id=agent_id), stop)
         except PayloadRefused as error:
             log_refusal(error)
-            return Row("failed", str(error))
+            return FlowerRow("failed", str(error))
         except (RedisUnavailable, Interrupted) as error:
             # Nothing is claimed. The outbox offers it again.
             log.warning("agent.not_begun", agent_id=agent_id, why=error)
-            return Row("open", "not begun")
+            return FlowerRow("open", "not begun")
         finally:
             if stop.requested:
                 runtime.forget_models()
 
 
-def _run(task: AgentTask, runtime: process.Runtime, known: Payload, stop: Stop) -> Row:
+def _run(task: AgentTask, runtime: process.Runtime, known: Payload, stop: Stop) -> FlowerRow:
     agent_id, patience = known.agent, _Patience(stop)
     store = runtime.store.outlasting(Outage(patience.tell, who=agent_id, check=patience.check))
-    if standing.serves_all():
+    if heartbeat.serves_all():
         # What is to be checked before a claim is checked by it.
         claim = store.agents.claim(agent_id, process.worker_name(), runtime.settings.lease_seconds, known.told())
         if not (isinstance(claim, Refused) and claim.why in ("contradicted", "unknown", "wants")):
@@ -149,25 +149,25 @@ def _run(task: AgentTask, runtime: process.Runtime, known: Payload, stop: Stop) 
     needs = read_needs(hint.needs)
     if needs is None:
         log.error("agent.unreadable", agent_id=agent_id, error="a newer version made it")
-        return Row("open", "left to others")
-    if lack := find_lack(needs, standing.has()):
+        return FlowerRow("open", "left to others")
+    if lack := find_unmet(needs, heartbeat.has()):
         _leave_to_others(store, agent_id, lack)
-        return Row("open", "left to others")
+        return FlowerRow("open", "left to others")
     claim = store.agents.claim(agent_id, process.worker_name(), runtime.settings.lease_seconds)
     return _run_if_claimed(task, runtime, store, claim, stop, patience)
 
 
 def _run_if_claimed(
     task: AgentTask, runtime: process.Runtime, store: Store, claim: Claim | Refused, stop: Stop, patience: _Patience
-) -> Row:
+) -> FlowerRow:
     if isinstance(claim, Refused):
         log.debug("agent.not_runnable", agent_id=str(task.request.id), why=claim.why)
-        return Row("open", "not runnable")
+        return FlowerRow("open", "not runnable")
     patience.claim = claim
-    if claim.spec.is_carried and (lack := find_files_lack(needs_of(claim.spec), standing.has())):
+    if claim.spec.is_carried and (lack := find_files_lack(needs_of(claim.spec), heartbeat.has())):
         carry_out(app, store, store.agents.hand_over(claim, "its files cannot be brought here"))
         _leave_to_others(store, claim.agent_id, lack)
-        return Row("open", "left to others")
+        return FlowerRow("open", "left to others")
     if claim.generation > 1:
         task.send_quietly("task-running")
     ids = {"job_id": claim.spec.job_id, "agent_id": claim.agent_id, "generation": claim.generation}
@@ -205,7 +205,7 @@ class _Patience:
             raise RedisUnavailable("Redis was away until its job's time was over")
 
 
-def _run_segment(task: AgentTask, runtime: process.Runtime, store: Store, claim: Claim, stop: Stop) -> Row:
+def _run_segment(task: AgentTask, runtime: process.Runtime, store: Store, claim: Claim, stop: Stop) -> FlowerRow:
     log.info("agent.running", agent_id=claim.agent_id, generation=claim.generation, label=claim.spec.log_name)
     try:
         segment = Segment(
@@ -223,7 +223,7 @@ def _run_segment(task: AgentTask, runtime: process.Runtime, store: Store, claim:
         log.warning("agent.set_back", agent_id=claim.agent_id, why="Redis did not take its step", error=error)
         with suppress(RedisError, SwarmError):
             runtime.store.agents.hand_over(claim, "Redis did not take its step")
-        return Row("open", "set back")
+        return FlowerRow("open", "set back")
     except Exception:
         # A broken invariant. It counts as a death: tried again, but not for ever.
         process.report_dead(claim.agent_id)
@@ -231,25 +231,25 @@ def _run_segment(task: AgentTask, runtime: process.Runtime, store: Store, claim:
     match outcome:
         case Ended(state="completed", summary=summary):
             log.info("agent.completed", agent_id=claim.agent_id, summary=summary)
-            return Row("completed", summary, _age(claim))
+            return FlowerRow("completed", summary, _age(claim))
         case Ended(state=state, summary=summary):
             log.warning(f"agent.{state}", agent_id=claim.agent_id, reason=summary)
-            return Row("failed", summary, _age(claim))
+            return FlowerRow("failed", summary, _age(claim))
         case Waits(condition=condition):
             log.info("agent.parked", agent_id=claim.agent_id, children=len(condition.children), until=condition.until)
             task.send_quietly("task-parked")
-            return Row("open", "parked")
+            return FlowerRow("open", "parked")
         case HandedOver(why=why):
             log.info("agent.handed_over", agent_id=claim.agent_id, why=why)
             task.send_quietly("task-parked")
-            return Row("open", "handed over")
+            return FlowerRow("open", "handed over")
         case Unserved(model=model, why=why):
-            standing.note_refusal(model, why)
+            heartbeat.note_refusal(model, why)
             task.send_quietly("task-parked")
             _leave_to_others(store, claim.agent_id, why)
-            return Row("open", "left to others")
+            return FlowerRow("open", "left to others")
         case GaveUp(why=why, cancelled=cancelled):
             log.warning("agent.given_up", agent_id=claim.agent_id, why=why)
             if cancelled:
                 task.send_quietly("task-revoked", terminated=True, signum="", expired=False)
-            return Row("open", "given up")
+            return FlowerRow("open", "given up")

@@ -23,9 +23,9 @@ from redis import ResponseError
 
 from swarm.core.errors import PayloadRefused
 from swarm.core.log import EventLog
-from swarm.tasks import process, standing
+from swarm.tasks import heartbeat, process
 from swarm.tasks.entries import check_wake_up, log_refusal
-from swarm.tasks.fetching import own_queue
+from swarm.tasks.fetcher import own_queue
 
 log = EventLog("swarm.draining")
 EVENTS_EVERY_SECONDS = 0.1
@@ -115,7 +115,7 @@ class TimerCare(bootsteps.StartStopStep):  # type: ignore[misc]
 def obey_drain(worker: Any) -> None:
     """Read the mark, and begin or end to leave this worker free. Called in the main process."""
     runtime = process.runtime()
-    wanted = runtime.store.fleet.is_drained(*standing.names())
+    wanted = runtime.store.fleet.is_drained(*heartbeat.names())
     ours = getattr(worker, "consumer", None)
     if ours is None or getattr(ours, "task_consumer", None) is None or not process.set_aside(wanted):
         return
@@ -126,5 +126,5 @@ def obey_drain(worker: Any) -> None:
     for queue in queues:
         # Its own thread does it: the consumer is nobody else's.
         ours.call_soon(ours.cancel_task_queue if wanted else ours.add_task_queue, queue)
-    standing.announce()
+    heartbeat.announce()
     log.info("worker.set_aside" if wanted else "worker.back", worker=process.worker_name())

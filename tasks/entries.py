@@ -32,22 +32,22 @@ def _encodable(text: str) -> str:
 _Text = Annotated[str, AfterValidator(_encodable)]
 
 
-class _Part(BaseModel):
+class _EntryPart(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
 
 
-class _Address(_Part):
+class _ReplyAddress(_EntryPart):
     exchange: _Text
     routing_key: _Text
 
 
-class _Properties(_Part):
+class _Properties(_EntryPart):
     delivery_tag: _Text
-    delivery_info: _Address
+    delivery_info: _ReplyAddress
     body_encoding: Literal["base64"]
 
 
-class Entry(_Part):
+class Entry(_EntryPart):
     """A message as Kombu writes it; what is not named here, nobody reads before the body."""
 
     body: str
@@ -70,7 +70,7 @@ class Entry(_Part):
         return headers
 
 
-class _Headers(_Part):
+class _Headers(_EntryPart):
     """What Celery acts on before it hands a message to a pool process."""
 
     task: str = Field(pattern=f"^{re.escape(TASK_NAME)}$")
@@ -87,7 +87,7 @@ class _Headers(_Part):
     timelimit: list[None] | None = Field(default=None, min_length=2, max_length=2)
 
 
-class _WakeUp(_Part):
+class _WakeUp(_EntryPart):
     headers: _Headers
     body: tuple[list[Any], dict[str, Any], dict[str, Any]] = Field(strict=False)
 

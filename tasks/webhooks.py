@@ -9,12 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx2
 
 from swarm.capabilities.webhooks.envelope import LONGEST_SECONDS, next_try_seconds, seal
-from swarm.capabilities.webhooks.notices import Due, Webhooks
+from swarm.capabilities.webhooks.notices import DueNotices, Webhooks
 from swarm.core.errors import ToolError
 from swarm.core.log import EventLog
 from swarm.core.settings import Settings
 from swarm.store.store import Store
-from swarm.tools.web.fetching import post
+from swarm.tools.web.page import post
 from swarm.tools.web.reach import find_reach
 
 log = EventLog("swarm.webhooks")
@@ -40,7 +40,7 @@ class Delivering:
         for _ in self._pool.map(self._deliver, due):
             pass
 
-    def _deliver(self, due: Due) -> None:
+    def _deliver(self, due: DueNotices) -> None:
         notice = due.notice
         try:
             status = self._send(due)
@@ -59,7 +59,7 @@ class Delivering:
         log.warning("webhook.put_off", job_id=notice.job_id, webhook=self._name, notice=notice.id, why=why)
         self._webhooks.put_off(self._name, notice, next_try_seconds(due.tries, random.random()), why)
 
-    def _send(self, due: Due) -> int:
+    def _send(self, due: DueNotices) -> int:
         settings = self._settings
         if due.address is None:
             url, secrets, reach = settings.webhooks[self._name], settings.webhook_secret or "", None

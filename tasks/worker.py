@@ -27,20 +27,20 @@ from swarm.core.errors import SwarmError, UnknownAgent
 from swarm.core.log import EventLog, shape_lines
 from swarm.core.settings import load_settings
 from swarm.local.exposure import find_exposures
-from swarm.local.keeping import Keeper
+from swarm.local.job_stack import Keeper
 from swarm.runtime.scratch import scratch_root
 from swarm.store.leases import longest_gap
 from swarm.store.outage import RedisError
 from swarm.store.store import Store
-from swarm.tasks import process, standing
+from swarm.tasks import heartbeat, process
 from swarm.tasks.app import app
-from swarm.tasks.batching import LOOK_EVERY_SECONDS, Batching
-from swarm.tasks.cleaning import CLEAN_SECONDS, SPARE_SECONDS, Cleaning, Sparing
+from swarm.tasks.batches import LOOK_EVERY_SECONDS, BatchSender
+from swarm.tasks.callbacks import PUBLISH_SECONDS, Publishing, Stranded
 from swarm.tasks.consumer import TimerCare, obey_drain
-from swarm.tasks.fetching import FETCH_SECONDS, Fetching, Rung
-from swarm.tasks.listening import LOOK_SECONDS, Hearing, Silence, list_queued
+from swarm.tasks.consumer_guard import LOOK_SECONDS, Hearing, Silence, list_queued
+from swarm.tasks.fetcher import FETCH_SECONDS, Fetching, Rung
+from swarm.tasks.housekeeping import CLEAN_SECONDS, SPARE_SECONDS, Housekeeper, SpareCheckouts
 from swarm.tasks.publish import STOP_COMMAND, TASK_NAME, carry_out, settle
-from swarm.tasks.sequels import PUBLISH_SECONDS, Publishing, Stranded
 from swarm.tasks.webhooks import DELIVER_SECONDS, Delivering
 from swarm.tools.background import kill_orphans
 
@@ -70,9 +70,9 @@ def _prepare_main(**_: Any) -> None:
     # A line for each request of the model says nothing that the journal does not.
     logging.getLogger("httpx2").setLevel(logging.WARNING)
     bound_last_wait()
-    standing.share()
+    heartbeat.share()
     process.prepare_main()
-    standing.prepare()
+    heartbeat.prepare()
 
 
 def bound_last_wait() -> None:
@@ -122,7 +122,7 @@ def _say_ready(**_: Any) -> None:
 
 def _say_what_is_open() -> None:
     with suppress(RedisError):
-        standing.announce()
+        heartbeat.announce()
     for exposure in find_exposures(process.runtime().settings):
         log.warning("worker.exposed", what=exposure.name, found=exposure.found, remedy=exposure.remedy)
     with suppress(RedisError):
@@ -175,28 +175,28 @@ class Housekeeping(bootsteps.StartStopStep):  # type: ignore[misc]
     def start(self, worker: Any) -> None:
         """Start both loops."""
         settings = process.runtime().settings
-        standing.introduce(worker.hostname, worker.concurrency)
+        heartbeat.introduce(worker.hostname, worker.concurrency)
         survive_deaths_at_start(worker.pool)
         # Before it is counted: whoever wants what it offers should not be left to others.
-        _attempt("announce", standing.announce)
+        _attempt("announce", heartbeat.announce)
         # A worker may be started while Redis is away: then it is counted as soon as that is over.
         _attempt("renew", partial(_report_slots, worker))
         self._spawn("renew", min(2.0, settings.lease_seconds / 4), partial(_report, worker))
-        self._spawn("announce", standing.ANNOUNCED_SECONDS / 4, Announcing())
+        self._spawn("announce", heartbeat.ANNOUNCED_SECONDS / 4, Announcing())
         self._spawn("rescue", settings.sweep_seconds, Sweeper())
         self._spawn("governor", min(GOVERNOR_SECONDS, settings.sweep_seconds), _serve_classes)
         if settings.job_file is not None:
-            self._spawn("keep", KEEPER_SECONDS, Keeper(settings, standing.announce))
+            self._spawn("keep", KEEPER_SECONDS, Keeper(settings, heartbeat.announce))
         self._spawn("hear", min(1.0, settings.sweep_seconds), Hearing(worker.pool))
         fetching = Fetching(worker.pool)
-        if standing.has().special:
+        if heartbeat.has().special:
             self._spawn("fetch", 0, Rung(fetching))
         else:
             self._spawn("fetch", min(FETCH_SECONDS, settings.sweep_seconds), fetching)
         self._spawn("silence", LOOK_SECONDS, Silence())
-        self._spawn("spare", SPARE_SECONDS, Sparing(settings))
-        self._spawn("clean", CLEAN_SECONDS, Cleaning(settings, process.runtime().store))
-        self._spawn("batches", min(LOOK_EVERY_SECONDS, settings.batch_seconds), Batching(process.runtime()))
+        self._spawn("spare", SPARE_SECONDS, SpareCheckouts(settings))
+        self._spawn("clean", CLEAN_SECONDS, Housekeeper(settings, process.runtime().store))
+        self._spawn("batches", min(LOOK_EVERY_SECONDS, settings.batch_seconds), BatchSender(process.runtime()))
         for name, url in settings.brokers.items():
             self._spawn(f"sequels-{name}", PUBLISH_SECONDS, Publishing(process.runtime().store, name, url))
         for name in names_of(settings):
@@ -288,8 +288,8 @@ class Announcing:
         self._told: dict[str, str] = {}
 
     def __call__(self) -> None:
-        standing.announce()
-        lacks = dict(standing.has().lacks)
+        heartbeat.announce()
+        lacks = dict(heartbeat.has().lacks)
         for model, why in lacks.items() - self._told.items():
             log.error("worker.unfit", model=model, why=why, effect="agents that need it are left to other workers")
         if self._told and not lacks:

@@ -36,7 +36,7 @@ BAD: dict[str, dict[str, Any]] = {
     "no-folder": {"workspace": "/no/such/folder"},
     "number-for-folder": {"workspace": 7},
     "unknown-agent": {"agent": "nobody"},
-    "patient-with-tools": {"patient": True, "agent": "build"},
+    "patient-with-tools": {"batch": True, "agent": "build"},
     "number-for-prompt": {"prompt": 3},
     "empty-prompt": {"prompt": " "},
 }

@@ -122,7 +122,7 @@ class JobWorld(StoredJob):
 
     def live(self, name: str) -> None:
         """Something happens in its journal."""
-        self.store.journals.append(self.claims[name], self.lengths[name] + 1, [Prompt(text="lived")])
+        self.store.journals.append(self.claims[name], self.lengths[name] + 1, [Prompt(text="recorded")])
         self.lengths[name] += 1
 
     def park(self, name: str, condition: Condition) -> Signals | GoOn:

@@ -28,6 +28,6 @@ async def refuse(swarm: Swarm, asynchronous: aio.Swarm) -> None:
 async def accept(swarm: Swarm, asynchronous: aio.Swarm) -> None:
     """What is right is taken, and what is returned is known."""
     print(swarm.submit("x", mode="plan", allow=["Edit"], limits=Limits(max_depth=1), workspace="/tmp").id)
-    print(swarm.map("x", ["a", {"b": 1}], patient=True, retries=2).id)
+    print(swarm.map("x", ["a", {"b": 1}], batch=True, retries=2).id)
     print(signature("x", workspace="/tmp", check="true", webhook="https://example.org").task)
     print((await asynchronous.submit("x", title="y")).id, (await asynchronous.map("x", ["a"])).id)

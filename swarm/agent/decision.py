@@ -7,15 +7,15 @@ from itertools import takewhile
 from typing import Literal
 
 from swarm.agent import notes
-from swarm.agent.compacting import Bounds, Compact, after_overflow, wants_compaction
+from swarm.agent.compaction import Compact, ContextBounds, after_overflow, wants_compaction
 from swarm.agent.coordination.rules import note_end
 from swarm.agent.coordination.rules import refuse_end as refuse_unverified
-from swarm.agent.cutting import TOO_LARGE
+from swarm.agent.cut import TOO_LARGE
 from swarm.agent.entries import Assistant, Finished, Grading, ModelFailed, Prompt, ToolFinished
+from swarm.agent.history import OVERFLOWED, History
 from swarm.agent.journaled import Condition
-from swarm.agent.life import OVERFLOWED, Life
 from swarm.agent.notes import Limit
-from swarm.agent.outcomes.deciding import next_step, refuse_end
+from swarm.agent.outcomes.decision import next_step, refuse_end
 from swarm.agent.results import MAX_CORRECTIONS, read_result
 from swarm.agent.spec import AgentSpec
 from swarm.definitions.tools import Kind
@@ -146,61 +146,61 @@ _OfEnd = RunCheck | Grade | AwaitGrader | Rest | End | Done
 Action = Begin | AwaitMail | _OfModel | _OfCalls | _OfEnd
 
 
-def next_action(life: Life, bounds: Bounds | None = None) -> Action:
+def next_action(history: History, bounds: ContextBounds | None = None) -> Action:
     """What the agent does next. Pure: the same journal gives the same answer, anywhere, at any time.
 
     `bounds` say how long its conversation may get; without them it is never cut.
     """
-    action = _next_action(life, bounds)
+    action = _next_action(history, bounds)
     if not isinstance(action, CallModel) or bounds is None:
         return action
-    wanted = wants_compaction(life, bounds)
+    wanted = wants_compaction(history, bounds)
     if isinstance(wanted, Compact):
         return replace(wanted, not_before=action.not_before)
-    return action if wanted is None else Say(notes.last_words("context", notes.CONTEXT_LEFT))
+    return action if wanted is None else Say(notes.final_answer("context", notes.CONTEXT_LEFT))
 
 
-def _next_action(life: Life, bounds: Bounds | None) -> Action:
-    if life.finished is not None:
+def _next_action(history: History, bounds: ContextBounds | None) -> Action:
+    if history.finished is not None:
         return Done()
-    if life.spec is None:
+    if history.spec is None:
         return Begin()
-    if not life.messages:
-        return Say(Prompt(text=life.spec.prompt or "(The task is empty.)"))
-    if life.pending:
-        return _next_for_calls(life)
-    if life.hooks.stopped:
-        return _fail(life, life.hooks.stopped)
-    if life.grading is not None:
-        return AwaitGrader(life.grading)
-    if life.plan:
-        plan = Finished(state="completed", text=life.plan, reason=notes.NOBODY_FOR_PLAN)
-        return End(close(plan, life.spec))
-    if life.failure is not None:
-        return _next_after_failure(life, life.failure, bounds)
-    if life.messages[-1]["role"] == "assistant" or _is_complete(life):
+    if not history.messages:
+        return Say(Prompt(text=history.spec.prompt or "(The task is empty.)"))
+    if history.pending:
+        return _next_for_calls(history)
+    if history.hooks.stopped:
+        return _fail(history, history.hooks.stopped)
+    if history.grading is not None:
+        return AwaitGrader(history.grading)
+    if history.plan:
+        plan = Finished(state="completed", text=history.plan, reason=notes.NOBODY_FOR_PLAN)
+        return End(close(plan, history.spec))
+    if history.failure is not None:
+        return _next_after_failure(history, history.failure, bounds)
+    if history.messages[-1]["role"] == "assistant" or _is_complete(history):
         # Resumed, and what the new run is about is still in the mailbox.
-        return AwaitMail() if life.last is None else _next_after_reply(life, bounds)
-    return _next_request(life, life.spec)
+        return AwaitMail() if history.last is None else _next_after_reply(history, bounds)
+    return _next_request(history, history.spec)
 
 
-def _next_request(life: Life, spec: AgentSpec) -> Action:
-    if stubborn := notes.note_stubborn(life.context.denials):
-        return _fail(life, stubborn)
-    if life.context.bare and life.last_words is None:
-        return Say(notes.last_words("context", notes.CONTEXT_LEFT))
-    turns = life.turns - max(life.turns_before, life.turns_elsewhere)
-    if turns >= _max_turns(spec) and not life.last_words:
-        return Say(notes.last_words("turns", f"You have used all of your {turns} turns."))
-    return CallModel(tools_allowed=life.last_words is None)
+def _next_request(history: History, spec: AgentSpec) -> Action:
+    if stubborn := notes.note_stubborn(history.context.denials):
+        return _fail(history, stubborn)
+    if history.context.bare and history.final_answer is None:
+        return Say(notes.final_answer("context", notes.CONTEXT_LEFT))
+    turns = history.turns - max(history.turns_before, history.turns_elsewhere)
+    if turns >= _max_turns(spec) and not history.final_answer:
+        return Say(notes.final_answer("turns", f"You have used all of your {turns} turns."))
+    return CallModel(tools_allowed=history.final_answer is None)
 
 
-def _is_complete(life: Life) -> bool:
+def _is_complete(history: History) -> bool:
     """Whether nothing can be made of the last reply but what it is, although the conversation does not end with it."""
-    last = life.last
-    if last is None or life.context.fresh:
+    last = history.last
+    if last is None or history.context.fresh:
         return False
-    return not last.content or life.last_words_given or last.stop_reason in _ENDS
+    return not last.content or history.final_answer_given or last.stop_reason in _ENDS
 
 
 def _max_turns(spec: AgentSpec) -> int:
@@ -209,57 +209,57 @@ def _max_turns(spec: AgentSpec) -> int:
     return spec.limits.max_turns if own is None or spec.parent_id is None else min(own, spec.limits.max_turns)
 
 
-def _next_for_calls(life: Life) -> Action:
-    calls = list(life.pending.values())
-    return _settle_unrun(life, calls) or _next_to_run(life, calls)
+def _next_for_calls(history: History) -> Action:
+    calls = list(history.pending.values())
+    return _settle_unrun(history, calls) or _next_to_run(history, calls)
 
 
-def _settle_unrun(life: Life, calls: list[Block]) -> Settle | None:
+def _settle_unrun(history: History, calls: list[Block]) -> Settle | None:
     """The results of calls that will not be run, if there are such calls."""
-    assert life.last is not None
-    if life.last.stop_reason in _NOT_WHOLE:
-        return settle(calls, _NOT_WHOLE[life.last.stop_reason])
-    if life.last_words:
+    assert history.last is not None
+    if history.last.stop_reason in _NOT_WHOLE:
+        return settle(calls, _NOT_WHOLE[history.last.stop_reason])
+    if history.final_answer:
         return settle(calls, notes.NO_TOOLS_LEFT)
     # One that asked somebody in the middle of it is not interrupted: it is carried on with, once.
-    begun = [call for call in calls if call["id"] in life.tools_started and call["id"] not in life.waits]
-    if interrupted := [call for call in begun if life.kind_of(call) is not Kind.IDEMPOTENT]:
-        carried = life.spec is not None and life.spec.is_carried
+    begun = [call for call in calls if call["id"] in history.tools_started and call["id"] not in history.waits]
+    if interrupted := [call for call in begun if history.kind_of(call) is not Kind.IDEMPOTENT]:
+        carried = history.spec is not None and history.spec.is_carried
         return settle(interrupted, notes.UNDONE if carried else notes.INTERRUPTED)
-    if life.hooks.stopped:
+    if history.hooks.stopped:
         return settle(calls, notes.STOPPED_BY_HOOK)
-    if broken_off := [call for call in calls if call["id"] in life.broken_off]:
+    if broken_off := [call for call in calls if call["id"] in history.broken_off]:
         return settle(broken_off, notes.STOPPED)
     return None
 
 
-def _next_to_run(life: Life, calls: list[Block]) -> Action:
+def _next_to_run(history: History, calls: list[Block]) -> Action:
     # Children see what this reply's other calls did, so those run first.
-    if ordinary := _of_kinds(life, calls, Kind.LOOK, Kind.ASK, Kind.EFFECT, Kind.IDEMPOTENT, Kind.SHARED):
-        together = list(takewhile(lambda call: life.kind_of(call) in (Kind.LOOK, Kind.ASK), ordinary))
+    if ordinary := _of_kinds(history, calls, Kind.LOOK, Kind.ASK, Kind.EFFECT, Kind.IDEMPOTENT, Kind.SHARED):
+        together = list(takewhile(lambda call: history.kind_of(call) in (Kind.LOOK, Kind.ASK), ordinary))
         return RunTools(together or ordinary[:1])
-    spawning = _of_kinds(life, calls, Kind.SPAWN)
-    unspawned = [call for call in spawning if call["id"] not in life.spawned]
+    spawning = _of_kinds(history, calls, Kind.SPAWN)
+    unspawned = [call for call in spawning if call["id"] not in history.spawned]
     if unspawned:
         return SpawnAgents(unspawned)
-    background = [call["id"] for call in spawning if call["id"] in life.background]
+    background = [call["id"] for call in spawning if call["id"] in history.background]
     if background:
         return Settle(
             [
-                ToolFinished(tool_use_id=i, text=_noted(life, i, notes.started_in_background(life.spawned[i])))
+                ToolFinished(tool_use_id=i, text=_noted(history, i, notes.started_in_background(history.spawned[i])))
                 for i in background
             ]
         )
-    if about_agents := _of_kinds(life, calls, Kind.AGENTS, Kind.SEND):
-        messages = list(takewhile(lambda call: life.kind_of(call) is Kind.SEND, about_agents))
+    if about_agents := _of_kinds(history, calls, Kind.AGENTS, Kind.SEND):
+        messages = list(takewhile(lambda call: history.kind_of(call) is Kind.SEND, about_agents))
         return SendMessages(messages) if messages else RunTools(about_agents[:1])
-    if waiting := _of_kinds(life, calls, Kind.WAIT):
-        return Wait(waiting[0], life.waits.get(waiting[0]["id"]))
-    return CollectChildren({call["id"]: life.spawned[call["id"]] for call in spawning})
+    if waiting := _of_kinds(history, calls, Kind.WAIT):
+        return Wait(waiting[0], history.waits.get(waiting[0]["id"]))
+    return CollectChildren({call["id"]: history.spawned[call["id"]] for call in spawning})
 
 
-def _noted(life: Life, call_id: str, text: str) -> str:
-    return f"{life.notes[call_id]}\n{text}" if call_id in life.notes else text
+def _noted(history: History, call_id: str, text: str) -> str:
+    return f"{history.notes[call_id]}\n{text}" if call_id in history.notes else text
 
 
 def settle(calls: list[Block], text: str) -> Settle:
@@ -267,89 +267,89 @@ def settle(calls: list[Block], text: str) -> Settle:
     return Settle([ToolFinished(tool_use_id=call["id"], text=text, is_error=True) for call in calls])
 
 
-def _of_kinds(life: Life, calls: list[Block], *kinds: Kind) -> list[Block]:
-    return [call for call in calls if life.kind_of(call) in kinds]
+def _of_kinds(history: History, calls: list[Block], *kinds: Kind) -> list[Block]:
+    return [call for call in calls if history.kind_of(call) in kinds]
 
 
-def _next_after_failure(life: Life, failure: ModelFailed, bounds: Bounds | None) -> Action:
-    assert life.spec is not None
-    if failure.error_kind == TOO_LARGE and (cut := after_overflow(life, bounds)) is not None:
+def _next_after_failure(history: History, failure: ModelFailed, bounds: ContextBounds | None) -> Action:
+    assert history.spec is not None
+    if failure.error_kind == TOO_LARGE and (cut := after_overflow(history, bounds)) is not None:
         return cut
     if failure.permanent:
-        return _fail(life, failure.error)
-    if life.context.overflows and not life.context.fresh and (cut := after_overflow(life, bounds)) is not None:
+        return _fail(history, failure.error)
+    if history.context.overflows and not history.context.fresh and (cut := after_overflow(history, bounds)) is not None:
         return replace(cut, not_before=failure.retry_at)
-    bounded = life.spec.limits.timeout_seconds is None
+    bounded = history.spec.limits.timeout_seconds is None
     if bounded and failure.away_since and failure.retry_at - failure.away_since > MAX_AWAY_SECONDS:
         return _fail(
-            life, f"the model was away for {MAX_AWAY_SECONDS / 3600:g} hours; the last failure: {failure.error}"
+            history, f"the model was away for {MAX_AWAY_SECONDS / 3600:g} hours; the last failure: {failure.error}"
         )
-    return CallModel(tools_allowed=life.last_words is None, not_before=failure.retry_at)
+    return CallModel(tools_allowed=history.final_answer is None, not_before=failure.retry_at)
 
 
-def _next_after_reply(life: Life, bounds: Bounds | None) -> Action:
-    assert life.last is not None
-    match life.last.stop_reason:
-        case "pause_turn" if life.last.content and not life.last_words_given:
-            return CallModel(tools_allowed=life.last_words is None)
+def _next_after_reply(history: History, bounds: ContextBounds | None) -> Action:
+    assert history.last is not None
+    match history.last.stop_reason:
+        case "pause_turn" if history.last.content and not history.final_answer_given:
+            return CallModel(tools_allowed=history.final_answer is None)
         case "refusal":
-            return _end(life, "failed", "the model refused to answer")
+            return _end(history, "failed", "the model refused to answer")
         case "model_context_window_exceeded":
             too_long = "the conversation no longer fits the model's context"
-            return after_overflow(life, bounds) or _end(life, "failed", too_long)
-        case "max_tokens" if life.continuations <= MAX_CONTINUATIONS and not life.last_words:
+            return after_overflow(history, bounds) or _end(history, "failed", too_long)
+        case "max_tokens" if history.continuations <= MAX_CONTINUATIONS and not history.final_answer:
             return Say(Prompt(text=notes.GO_ON, purpose="continue"))
-    return _end_at_limit(life, life.last) or _next_after_answer(life)
+    return _end_at_limit(history, history.last) or _next_after_answer(history)
 
 
-def _end_at_limit(life: Life, last: Assistant) -> Action | None:
+def _end_at_limit(history: History, last: Assistant) -> Action | None:
     """The end of an agent that a limit stopped, or whose answer hit its length limit."""
     cut_off = "the answer was cut off at its length limit" if last.stop_reason == "max_tokens" else ""
-    if life.last_words is not None and (limit := life.last_words.limit):
+    if history.final_answer is not None and (limit := history.final_answer.limit):
         state: State = "timed_out" if limit == "time" else "completed"
         why = notes.CONTEXT_FULL if limit == "context" else f"stopped at its limit of {limit}"
-        return _end(life, state, cut_off or why, limit)
-    return _end(life, "completed", cut_off) if cut_off else None
+        return _end(history, state, cut_off or why, limit)
+    return _end(history, "completed", cut_off) if cut_off else None
 
 
-def _next_after_answer(life: Life) -> Action:
-    assert life.spec is not None
-    if too_early := refuse_unverified(life):
+def _next_after_answer(history: History) -> Action:
+    assert history.spec is not None
+    if too_early := refuse_unverified(history):
         return Say(too_early)
-    finished = Finished(state="completed", text=life.speech.text(), reason=note_end(life))
-    schema = life.spec.definition.result_schema
+    finished = Finished(state="completed", text=history.reply_text.text(), reason=note_end(history))
+    schema = history.spec.definition.result_schema
     if schema is not None:
         data, error = read_result(finished.text, schema)
-        if error and life.corrections < MAX_CORRECTIONS and not life.spec.patient:
+        if error and history.corrections < MAX_CORRECTIONS and not history.spec.batch:
             return Say(Prompt(text=error, purpose="schema"))
         if error:
-            return _end(life, "completed", "")
+            return _end(history, "completed", "")
         finished = finished.model_copy(update={"data": data})
-    if (life.background or life.wrote or life.spec.teammate) and not life.leaving:
-        return Rest(conclude(life, finished))
-    return conclude(life, finished)
+    if (history.background or history.wrote or history.spec.teammate) and not history.leaving:
+        return Rest(conclude(history, finished))
+    return conclude(history, finished)
 
 
-def _fail(life: Life, reason: str) -> End:
-    return End(Finished(state="failed", text=life.speech.text_at_hand(), reason=reason))
+def _fail(history: History, reason: str) -> End:
+    return End(Finished(state="failed", text=history.reply_text.text_at_hand(), reason=reason))
 
 
-def conclude(life: Life, finished: Finished) -> RunCheck | Grade | End:
+def conclude(history: History, finished: Finished) -> RunCheck | Grade | End:
     """The end, or what has to be said about the work before it."""
-    match next_step(life, finished):
+    match next_step(history, finished):
         case "check":
             return RunCheck()
         case "grade":
             return Grade(finished)
         case _:
-            return End(refuse_end(life, finished))
+            return End(refuse_end(history, finished))
 
 
-def _end(life: Life, state: State, reason: str, stopped_at: Limit | Literal[""] = "") -> RunCheck | Grade | End:
+def _end(history: History, state: State, reason: str, stopped_at: Limit | Literal[""] = "") -> RunCheck | Grade | End:
     """The end with the text that is at hand; where a schema was asked for, nothing is `completed` that does not fit it."""
-    assert life.spec is not None
-    finished = Finished(state=state, text=life.speech.text_at_hand(), reason=reason, stopped_at=stopped_at)
-    return conclude(life, close(finished, life.spec))
+    assert history.spec is not None
+    finished = Finished(state=state, text=history.reply_text.text_at_hand(), reason=reason, stopped_at=stopped_at)
+    return conclude(history, close(finished, history.spec))
 
 
 def close(finished: Finished, spec: AgentSpec) -> Finished:

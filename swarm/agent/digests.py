@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from swarm.agent.entries import Finished
-from swarm.agent.life import Life
+from swarm.agent.history import History
 
 Sort = Literal["progress", "title", "digest"]
 MOST_CHARACTERS: dict[Sort, int] = {"progress": 120, "title": 60, "digest": 900}
@@ -37,10 +37,10 @@ def system_of(sort: Sort) -> str:
     return _SYSTEM.format(what=_WHAT[sort])
 
 
-def ask_for_progress(life: Life) -> str:
+def ask_for_progress(history: History) -> str:
     """The task, and the end of the conversation."""
-    task = life.spec.prompt if life.spec is not None else ""
-    return f"<task>\n{task[:_PART]}\n</task>\n<lately>\n{excerpt(life.messages)}\n</lately>"
+    task = history.spec.prompt if history.spec is not None else ""
+    return f"<task>\n{task[:_PART]}\n</task>\n<lately>\n{excerpt(history.messages)}\n</lately>"
 
 
 def ask_for_title(prompt: str) -> str:

@@ -49,8 +49,8 @@ class Prompt(Journaled):
 
     kind: Literal["prompt"] = "prompt"
     text: str
-    purpose: Literal["task", "continue", "warning", "last_words", "schema", "coordination"] = "task"
-    """`last_words` asks for a final reply without tools; the run ends with it. `schema` sends an answer back that is not valid,
+    purpose: Literal["task", "continue", "warning", "final_answer", "schema", "coordination"] = "task"
+    """`final_answer` asks for a final reply without tools; the run ends with it. `schema` sends an answer back that is not valid,
     `coordination` an end that comes too early."""
     limit: Literal["", "turns", "tokens", "budget", "time", "context"] = ""
     """Which limit a warning or the request for last words is about; `context`: the conversation no longer fits the model."""

@@ -26,7 +26,7 @@ class Condition(BaseModel):
     """The key of an event from outside, if that is what answers it."""
     rest: bool = False
     """Nothing is left to do but to wait for those who still work for the agent: mail comes, or nobody is at work any more."""
-    purse: tuple[int, int] | None = None
+    budget: tuple[int, int] | None = None
     """That others' calls are settled, of whose tokens and nano-dollars so much may be left then."""
     slot: bool = False
     """The slot that it has asked for: its turn to use the model."""
@@ -49,7 +49,7 @@ class Condition(BaseModel):
             reasons.append("those who work for it")
         elif self.mail:
             reasons.append("a message")
-        if self.purse:
+        if self.budget:
             reasons.append("a part of the budget")
         if self.slot:
             reasons.append("its share of the model")

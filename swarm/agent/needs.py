@@ -130,7 +130,7 @@ def needs_of(
     return needs.model_copy(update={"hub": spec.files.hub, "checkouts": checkouts})
 
 
-def find_lack(needs: Needs, has: Has) -> str:
+def find_unmet(needs: Needs, has: Has) -> str:
     """Why a worker cannot serve an agent; empty if it can."""
     if has.only_job is not None and needs.job != has.only_job:
         return f"it is there for {has.only_job} only" if has.only_job else "it is kept for the next command's job"
@@ -154,7 +154,7 @@ def find_differing(workers: Iterable[Has]) -> list[str]:
 
 def find_common_lack(needs: Needs, workers: Collection[Has]) -> str:
     """Why none of these workers can serve an agent; empty if one can."""
-    lacks = [find_lack(needs, has) for has in workers]
+    lacks = [find_unmet(needs, has) for has in workers]
     if not all(lacks):
         return ""
     # Those that are there for other jobs say nothing about this one.

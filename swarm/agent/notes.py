@@ -338,13 +338,13 @@ GO_ON = "Your reply was cut off at its length limit. Go on exactly where it stop
 Limit = Literal["turns", "tokens", "budget", "time", "context"]
 
 
-def last_words(limit: Limit, why: str) -> Prompt:
+def final_answer(limit: Limit, why: str) -> Prompt:
     """The request for a final reply, so that work at a limit is not lost."""
     text = (
         f"{why} No further tools can be used. Give your final answer now: what you found or changed, "
         "what is left to do, and anything the reader must know."
     )
-    return Prompt(text=text, purpose="last_words", limit=limit)
+    return Prompt(text=text, purpose="final_answer", limit=limit)
 
 
 def nearly_used_up(limit: Literal["tokens", "budget"], share: float) -> Prompt:

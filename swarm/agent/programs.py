@@ -13,7 +13,7 @@ from typing import Any
 from swarm.agent.spec import AgentSpec
 from swarm.core.errors import PermanentModelError
 from swarm.definitions.tools import PROGRAM, PROGRAM_AGAIN
-from swarm.models import Hear, Heed, ModelRequest, Progress, Reply, Usage
+from swarm.models import ApplyLimits, Hear, ModelRequest, Progress, Reply, Usage
 
 _EMPTY = "(The program returned nothing.)"
 
@@ -29,7 +29,7 @@ class ProgramModel:
         request: ModelRequest,
         on_progress: Progress | None = None,
         on_words: Hear | None = None,
-        on_limits: Heed | None = None,
+        on_limits: ApplyLimits | None = None,
     ) -> Reply:
         """A call of the program, or its result as the answer. Raises `PermanentModelError` where the program failed."""
         told, result = _split(request.messages)

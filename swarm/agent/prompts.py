@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Set
 from datetime import UTC, datetime
 
-from swarm.agent.coordination.words import explain
-from swarm.agent.outcomes.words import announce
+from swarm.agent.coordination.messages import explain
+from swarm.agent.outcomes.messages import announce
 from swarm.agent.results import result_instructions
 from swarm.agent.spec import AgentSpec
 from swarm.definitions.tools import Kind, row_of

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from swarm.agent.entries import Compacted, Started
-from swarm.agent.life import Life
+from swarm.agent.history import History
 
 _VERSION = 2
 _ELSEWHERE = {"spec", "system", "tools", "kinds", "guidance"}
@@ -20,18 +20,18 @@ _ELSEWHERE = {"spec", "system", "tools", "kinds", "guidance"}
 
 
 @cache
-def _adapter() -> TypeAdapter[Life]:
-    return TypeAdapter(Life)
+def _adapter() -> TypeAdapter[History]:
+    return TypeAdapter(History)
 
 
-def foresee(life: Life, entry: Compacted) -> dict[str, Any]:
+def foresee(history: History, entry: Compacted) -> dict[str, Any]:
     """What the life will amount to once it has taken in this entry; it has not changed."""
-    ahead = copy.copy(life)
+    ahead = copy.copy(history)
     ahead.apply(entry)
-    return {"v": _VERSION, "life": _adapter().dump_python(ahead, mode="json", exclude=_ELSEWHERE)}
+    return {"v": _VERSION, "history": _adapter().dump_python(ahead, mode="json", exclude=_ELSEWHERE)}
 
 
-def restore(agent_id: str, started: Started, prefix: Started, entry: Compacted) -> Life | None:
+def restore(agent_id: str, started: Started, prefix: Started, entry: Compacted) -> History | None:
     """The life at this entry; None if the snapshot cannot be used here.
 
     `prefix` has the system prompt and the tools: for a fork it is another agent's first entry.
@@ -40,9 +40,9 @@ def restore(agent_id: str, started: Started, prefix: Started, entry: Compacted) 
     if folded is None or folded.get("v") != _VERSION:
         return None
     try:
-        life = _adapter().validate_python(folded["life"])
+        history = _adapter().validate_python(folded["history"])
     except ValidationError:
         return None
-    life.spec, life.system, life.tools = started.spec, prefix.system, prefix.tools
-    life.guidance, life.kinds = prefix.guidance, dict(prefix.kinds)
-    return life if life.agent_id == agent_id else None
+    history.spec, history.system, history.tools = started.spec, prefix.system, prefix.tools
+    history.guidance, history.kinds = prefix.guidance, dict(prefix.kinds)
+    return history if history.agent_id == agent_id else None

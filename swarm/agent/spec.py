@@ -83,7 +83,7 @@ class AgentSpec(BaseModel):
     """Of a fork that is of another type than its parent: which of the tools that its requests begin with it may call; None: all."""
     summaries: bool = False
     """A small model tells people what it does, meanwhile and at the end."""
-    patient: bool = False
+    batch: bool = False
     """It has time: its one request goes by the Message Batches API, at half the price."""
     base_url: str | None = None
     """A rehearsal server's URL; only loopback addresses are honoured, and only with a worthless key."""

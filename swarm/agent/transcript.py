@@ -12,7 +12,7 @@ _PURPOSES = {
     "task": "task",
     "continue": "goes on",
     "warning": "warning of the runtime",
-    "last_words": "asked for its last words",
+    "final_answer": "asked for its last words",
     "schema": "the answer was sent back",
     "coordination": "the end came too early",
 }

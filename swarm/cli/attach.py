@@ -8,15 +8,15 @@ from typing import Annotated, TextIO
 
 import typer
 
+from swarm.cli.display import Display, watch
 from swarm.cli.interrupts import Interrupts
 from swarm.cli.launch import exit_code
-from swarm.cli.opening import find_job, open_swarm
+from swarm.cli.live_editor import Left, choose_talking
+from swarm.cli.lookup import find_job, open_swarm
 from swarm.cli.options import JobArgument
 from swarm.cli.output import print_note
-from swarm.cli.prompting import Prompter, open_terminal
+from swarm.cli.prompter import Prompter, open_terminal
 from swarm.cli.run import deliver_text
-from swarm.cli.talking import Left, choose_talking
-from swarm.cli.watching import Display, watch
 from swarm.client.swarm import Job, Swarm
 from swarm.core.errors import JobLost, UnknownAgent
 from swarm.core.records import JobView
@@ -34,9 +34,9 @@ def attach(
     with open_swarm() as swarm, contextlib.ExitStack() as cleanup:
         found = find_job(swarm, job)
         interrupts = cleanup.enter_context(Interrupts())
-        patient = swarm.outlasting(found.id)
+        batch = swarm.outlasting(found.id)
         terminal = open_terminal(cleanup) if sys.stdin is not None and sys.stdin.isatty() else None
-        raise typer.Exit(_watch(patient, Job(patient, found.id), interrupts, terminal, quiet=quiet))
+        raise typer.Exit(_watch(batch, Job(batch, found.id), interrupts, terminal, quiet=quiet))
 
 
 def _watch(swarm: Swarm, job: Job, interrupts: Interrupts, terminal: TextIO | None, *, quiet: bool) -> int:

@@ -24,7 +24,7 @@ from swarm.core.settings import Settings
 from swarm.definitions.model import AgentDefinition
 from swarm.permissions.modes import first_mode
 from swarm.permissions.sandbox import Backend, choose_backend
-from swarm.runtime.openings import opening_of
+from swarm.runtime.request_prefix import request_prefix_of
 
 _PARTS = ("system", "tools", "instructions", "memory", "surroundings")
 
@@ -106,7 +106,7 @@ def _count(definition: AgentDefinition, prepared: PreparedJob, settings: Setting
     mode = first_mode(definition, prepared.spec.mode)
     spec = prepared.spec.model_copy(update={"definition": definition, "mode": mode, "prompt": "", **placed})
     sandboxed = isinstance(choose_backend(settings.sandbox), Backend)
-    opening = opening_of(
+    opening = request_prefix_of(
         spec,
         "",
         prepared.catalogue.for_spawning,

@@ -55,14 +55,14 @@ def hub(
     SWARM_HUB_TOKEN is what workers and clients must know. It speaks plain HTTP: beyond a private network, put it behind a proxy that does
     TLS. With SWARM_REDIS_URL it removes the repositories of jobs that are kept no longer.
     """
-    from swarm.hub import serving
+    from swarm.hub import service
 
     def told(address: str) -> None:
         print_line(f"the hub serves {address}")
         if host not in LOOPBACK:
             print_note("note: files and the token pass the network as they are; use a private one, or a proxy with TLS")
 
-    serving.serve(load_settings(), folder, host, port, told=told)
+    service.serve(load_settings(), folder, host, port, told=told)
 
 
 def telemetry(
@@ -86,16 +86,16 @@ def telemetry(
 
     One for the fleet is enough; a second one stands by. Workers know nothing of it: all is read from Redis.
     """
-    from swarm.telemetry import running
+    from swarm.telemetry import exporter
 
     settings = load_settings()
     sends = otlp or any(map(os.environ.get, ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")))
-    collector = running.open_collector(otlp) if sends else None
+    collector = exporter.open_collector(otlp) if sends else None
     if once:
-        if not running.read_once(settings, collector):
+        if not exporter.read_once(settings, collector):
             print_note("not all of it was taken, or another exporter tells of it: it is told again next time")
             raise typer.Exit(1)
         return
     if collector is None:
         print_note("note: no traces are sent; --otlp URL, or OTEL_EXPORTER_OTLP_ENDPOINT")
-    running.run(settings, collector, host, port, every, lambda address: print_line(f"metrics at {address}"))
+    exporter.run(settings, collector, host, port, every, lambda address: print_line(f"metrics at {address}"))

@@ -17,19 +17,19 @@ from swarm.agent.spec import AgentSpec, Limits
 from swarm.cli.options import JsonOption, WorkspaceOption
 from swarm.cli.output import one_line, output_console, print_json, print_note
 from swarm.cli.tables import Column, Listing
-from swarm.client.gathering import is_trusted
 from swarm.client.preparation import find_workspace
+from swarm.client.project import is_trusted
 from swarm.core.errors import ConfigurationError
 from swarm.core.settings import load_settings
 from swarm.definitions.catalogue import check_path, load_catalogue
-from swarm.definitions.mcp.reading import explain_absent, load_servers
+from swarm.definitions.mcp.reader import explain_absent, load_servers
 from swarm.definitions.model import AgentDefinition
 from swarm.definitions.names import split_pattern
 from swarm.definitions.sources import Problem
 from swarm.definitions.tools import known_tools, row_of
 from swarm.permissions.filter import Situation, explain_tools
 from swarm.permissions.sandbox import Backend, choose_backend
-from swarm.runtime.openings import choose_tools
+from swarm.runtime.request_prefix import choose_tools
 from swarm.tools.outside import declare_outside_tools
 
 group = typer.Typer(rich_markup_mode=None, add_completion=False)

@@ -21,16 +21,16 @@ from swarm.client.swarm import Swarm
 from swarm.core.errors import SwarmError
 from swarm.core.settings import Settings, load_settings
 from swarm.definitions.tools import all_rows
-from swarm.hub.asking import find_trouble
+from swarm.hub.probe import find_trouble
 from swarm.local.exposure import find_exposures
 from swarm.local.redis_server import read_redis_status
 from swarm.local.server_binary import OLDEST_VERSION, find_server
 from swarm.local.stack import has_worker
-from swarm.models.connecting import find_credentials
+from swarm.models.connection import find_credentials
 from swarm.permissions.sandbox import Backend, choose_backend
+from swarm.store.callbacks import NAME_BROKER, Callbacks, explain_stranded
 from swarm.store.connection import hide_password, server_info
 from swarm.store.outage import RedisError
-from swarm.store.sequels import NAME_BROKER, Sequels, explain_stranded
 from swarm.tools.outside import find_outside_tools
 from swarm.tools.ripgrep import find_ripgrep
 
@@ -74,7 +74,7 @@ def run_checks(settings: Settings) -> list[Check]:
         *([_check_hub] if settings.hub else []),
         _check_worker,
         _check_served,
-        _check_sequels,
+        _check_callbacks,
         _check_tools,
     ]
     return [*(check(settings) for check in checks), *_check_exposures(settings)]
@@ -233,9 +233,9 @@ def _check_served(settings: Settings) -> Check:
     return Check("waiting jobs", False, f"nobody can run {found}", "give a worker what is missing", needed=False)
 
 
-def _check_sequels(settings: Settings) -> Check:
+def _check_callbacks(settings: Settings) -> Check:
     try:
-        stranded = Sequels(Swarm(settings).store.keyspace).stranded() if read_redis_status(settings).running else {}
+        stranded = Callbacks(Swarm(settings).store.keyspace).stranded() if read_redis_status(settings).running else {}
     except (SwarmError, OSError) as error:
         return Check("other brokers", False, "unknown", str(error), needed=False)
     found = "; ".join(explain_stranded(broker, jobs) for broker, jobs in stranded.items())

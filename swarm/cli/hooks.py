@@ -11,11 +11,11 @@ from typing import Annotated, Any
 import typer
 
 from swarm.agent.spec import AgentSpec
-from swarm.capabilities.hooks.choosing import Table
-from swarm.capabilities.hooks.events import Event, describe_response, name_tool
+from swarm.capabilities.hooks.events import HookEvent, describe_response, name_tool
 from swarm.capabilities.hooks.files import Managed, read_managed
-from swarm.capabilities.hooks.placing import Run, place_hook
-from swarm.capabilities.hooks.telling import tell
+from swarm.capabilities.hooks.payloads import tell
+from swarm.capabilities.hooks.placement import Run, place_hook
+from swarm.capabilities.hooks.table import HookTable
 from swarm.cli.options import JsonOption, WorkspaceOption
 from swarm.cli.output import print_json, print_json_text, print_note, show_number
 from swarm.cli.tables import Column, Listing
@@ -73,16 +73,16 @@ def show_hooks(
         print_json([{**row.hook.model_dump(), "state": row.state, "runs": row.runs} for row in rows])
     else:
         _list(rows)
-    for problem in prepared.gathered.hooks.problems:
+    for problem in prepared.project.hooks.problems:
         print_note(f"problem: {problem}")
-    if prepared.ignored and prepared.gathered.hooks.grants:
+    if prepared.ignored and prepared.project.hooks.grants:
         print_note(f"note: {prepared.ignored}")
 
 
 def _rows(prepared: PreparedJob, settings: Settings) -> Iterator[_Row]:
-    found = prepared.gathered.hooks
+    found = prepared.project.hooks
     managed = read_managed(settings.managed_hooks) if settings.managed_hooks is not None else Managed(Hooks())
-    table = Table(
+    table = HookTable(
         found.holding(trusted=prepared.trusted), prepared.spec.definition.hooks, managed, settings.local_user_hooks()
     )
     of_type = prepared.spec.definition.hooks
@@ -117,7 +117,7 @@ def _list(rows: list[_Row]) -> None:
     print_note(f"{show_number(len(rows), 'hook')}, of which {sum(row.runs for row in rows)} would be run")
 
 
-def _sample(event: str, tool: str, given: dict[str, Any]) -> Event:
+def _sample(event: str, tool: str, given: dict[str, Any]) -> HookEvent:
     if event not in EVENTS:
         raise ConfigurationError(f"there is no event {event!r} here{suggest(event, EVENTS)}; {', '.join(EVENTS)}")
     if event in _CALLS or event == "TaskCompleted":
@@ -130,7 +130,7 @@ def _sample(event: str, tool: str, given: dict[str, Any]) -> Event:
                 about |= {"error": "what went wrong", "is_interrupt": False}
             case "TaskCompleted":
                 about = {"task_id": "1", "task_subject": "a task", "task_description": "", "teammate_name": "ada"}
-        return Event(event, "sample", name_tool(str(call["name"])) if event in _CALLS else (), call, given=about)
+        return HookEvent(event, "sample", name_tool(str(call["name"])) if event in _CALLS else (), call, given=about)
     said = {"stop_hook_active": False, "last_assistant_message": "Done."}
     given_by_event = {
         "SessionStart": {"source": "startup"},
@@ -138,20 +138,20 @@ def _sample(event: str, tool: str, given: dict[str, Any]) -> Event:
         "PreCompact": {"trigger": "auto", "custom_instructions": ""},
         "SessionEnd": {"reason": "other"},
     }
-    return Event(event, "sample", given=given_by_event.get(event, said))
+    return HookEvent(event, "sample", given=given_by_event.get(event, said))
 
 
-def _tell(sample: Event, spec: AgentSpec) -> dict[str, Any]:
+def _tell(sample: HookEvent, spec: AgentSpec) -> dict[str, Any]:
     if sample.name.startswith("Subagent") or sample.name == "TeammateIdle":
         spec = spec.model_copy(update={"parent_id": "agent-parent"})
     return tell(sample, spec, spec.mode, "/tmp/transcript.jsonl", {})
 
 
-def _fits(hook: Hook, sample: Event, prepared: PreparedJob) -> bool:
+def _fits(hook: Hook, sample: HookEvent, prepared: PreparedJob) -> bool:
     """Whether it is for such an event; what matchers are compared with is not known without a tool."""
     if hook.event != sample.name:
         return False
-    table = Table(Hooks(hooks=(hook,)), (), Managed(Hooks()))
+    table = HookTable(Hooks(hooks=(hook,)), (), Managed(Hooks()))
     return bool(table.choose(sample, prepared.folder)) if sample.subjects else True
 
 

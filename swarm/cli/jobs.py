@@ -10,10 +10,10 @@ from typing import Annotated, Any, get_args
 
 import typer
 
-from swarm.cli.completing import complete_agent
+from swarm.cli.completion import complete_agent
 from swarm.cli.event_lines import describe_event
+from swarm.cli.lookup import find_agent, find_job, open_swarm
 from swarm.cli.messages import hint_at_unread
-from swarm.cli.opening import find_agent, find_job, open_swarm
 from swarm.cli.options import JobArgument, JsonOption, parse_duration
 from swarm.cli.output import (
     one_line,
@@ -28,15 +28,15 @@ from swarm.cli.output import (
     show_count,
     show_duration,
 )
-from swarm.cli.patience import Silence, describe_waiting
+from swarm.cli.patience import SilenceWatch, describe_waiting
 from swarm.cli.questions import count_open, hint_at_questions
 from swarm.cli.tables import Column, Listing
 from swarm.cli.tree_view import render_tree
+from swarm.client.event_feed import EventFeed
 from swarm.client.swarm import Swarm
-from swarm.client.telling import Teller
 from swarm.core.errors import ConfigurationError
 from swarm.core.records import AgentView, EndState, JobView
-from swarm.streaming.live.reading import Reader
+from swarm.streaming.live.reader import LiveReader
 
 WANTED = ("running", "asking", *get_args(EndState))
 _FIRST_LOOK = 200
@@ -141,7 +141,7 @@ def show_tree(job: JobArgument = None, as_json: JsonOption = False) -> None:
         if as_json:
             print_json(describe_job(view, found.agents()))
             return
-        agents = Reader(swarm.store).agents_of(found.id)
+        agents = LiveReader(swarm.store).agents_of(found.id)
     console = output_console()
     rehearsed = " (rehearsed: it cost nothing)" if view.rehearsed else ""
     reason = f": {one_line(view.reason, 300)}" if view.reason else ""
@@ -174,9 +174,9 @@ def show_events(
     """
     with open_swarm() as swarm:
         found = find_job(swarm, job)
-        teller, silence = Teller(swarm, found), Silence()
+        notifier, silence = EventFeed(swarm, found), SilenceWatch()
         for event in found.follow(idle_seconds=1.0 if follow else _SAME_MOMENT_SECONDS):
-            for told in [] if event is None else teller.tell(event):
+            for told in [] if event is None else notifier.tell(event):
                 line = told.model_dump_json() if as_json else describe_event(told)
                 if line:
                     (print_json_text if as_json else print_line)(line)
@@ -184,7 +184,7 @@ def show_events(
             if event is None and not follow:
                 break
             if event is None and silence.is_long():
-                print_note(describe_waiting(Reader(swarm.store).agents_of(found.id)))
+                print_note(describe_waiting(LiveReader(swarm.store).agents_of(found.id)))
 
 
 def cancel(

@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TextIO
 
+from swarm.cli.display import Display, StreamDisplay, watch
 from swarm.cli.interrupts import Interrupts, Terminated
+from swarm.cli.live_editor import Left, choose_talking, read_line
+from swarm.cli.notifications import Notifier, read_command
 from swarm.cli.order_options import Here
 from swarm.cli.output import message_console, one_line, print_note, show_time
 from swarm.cli.patience import said
-from swarm.cli.prompting import Prompter, open_terminal
-from swarm.cli.talking import Left, choose_talking, read_line
-from swarm.cli.telling import Teller, read_command
+from swarm.cli.prompter import Prompter, open_terminal
 from swarm.cli.trust import asking_at
-from swarm.cli.watching import Display, StreamDisplay, watch
 from swarm.cli.work import bring_home
 from swarm.client.order import Order
 from swarm.client.preparation import prepare_order
@@ -28,15 +28,15 @@ from swarm.client.swarm import Job, Swarm
 from swarm.core.errors import ConfigurationError, JobLost, MessageRefused, SwarmError, UnknownAgent
 from swarm.core.records import AgentView, JobView
 from swarm.core.settings import Settings
-from swarm.local.keeping import JobStack, job_stack
+from swarm.local.job_stack import JobStack, job_stack
 from swarm.local.processes import tail_log
 from swarm.local.records import load_records
 from swarm.local.stack import StackStatus, has_worker, status
-from swarm.models.connecting import explain_missing
+from swarm.models.connection import explain_missing
 from swarm.rehearsal.scenario import load_scenario
 from swarm.rehearsal.server import RehearsalServer
 from swarm.runtime.scratch import remove_scratch
-from swarm.streaming.live.reading import Reader
+from swarm.streaming.live.reader import LiveReader
 
 Deliver = Callable[[JobView, Sequence[AgentView]], None]
 AT_LIMIT = 4
@@ -89,8 +89,8 @@ def run_job(launch: Launch, settings: Settings, deliver: Deliver) -> int:
         swarm = swarm.outlasting(job.id)
         watching = _Watching(swarm, Job(swarm, job.id), settings, stack.status, launch, interrupts, terminal)
         if words is not None:
-            watching.teller = Teller(watching.job, swarm.questions, words, f"swarm:{settings.key_prefix}")
-            cleanup.callback(watching.teller.close)
+            watching.notifier = Notifier(watching.job, swarm.questions, words, f"swarm:{settings.key_prefix}")
+            cleanup.callback(watching.notifier.close)
         code = watching.run(deliver)
         # Whoever was interrupted wants an end; whoever has an answer probably asks again.
         stack.keep = code in (0, 1, AT_LIMIT)
@@ -171,7 +171,7 @@ class _Watching:
     launch: Launch
     interrupts: Interrupts
     terminal: TextIO | None
-    teller: Teller | None = None
+    notifier: Notifier | None = None
     _spoken_at: str = "0"
     """The event after which comes what followed on the person's last word."""
 
@@ -182,7 +182,7 @@ class _Watching:
         try:
             while True:
                 try:
-                    hear = None if self.teller is None else self.teller.hear
+                    hear = None if self.notifier is None else self.notifier.hear
                     view = watch(self.job, display, self._check, prompter, after=after, hear=hear)
                     if not self.launch.converse:
                         break
@@ -240,7 +240,7 @@ class _Watching:
         assert self.terminal is not None
         with contextlib.suppress(KeyboardInterrupt):
             while line := read_line(self.terminal, "\nyour turn (Ctrl-D ends):"):
-                self._spoken_at = Reader(self.swarm.store).last_event(self.job.id)
+                self._spoken_at = LiveReader(self.swarm.store).last_event(self.job.id)
                 try:
                     self.job.send("root", line)
                     return True
@@ -256,7 +256,7 @@ class _Watching:
     def _check(self) -> None:
         """Raise if the workers that this machine runs for the job are gone, or none of them can have the model."""
         ours = [worker for worker in self.stack.workers if worker.only_job in (None, self.job.id)]
-        if ours and (lack := self.job.find_lack()):
+        if ours and (lack := self.job.find_unmet()):
             raise WorkerLost(
                 f"nobody can run {self.job.id}: {lack}. It is kept, and goes on once a worker can: `swarm up`"
             )

@@ -41,7 +41,7 @@ def bring_up(
     from swarm.cli.patience import said
     from swarm.local.page_token import find_token
     from swarm.local.stack import up
-    from swarm.models.connecting import find_credentials
+    from swarm.models.connection import find_credentials
 
     settings = load_settings()
     port = flower_port if flower_port is not None else 5555 if flower else None
@@ -74,7 +74,7 @@ def show_status(as_json: JsonOption = False) -> None:
     from swarm.client.swarm import Swarm
     from swarm.local.page_token import find_token
     from swarm.local.stack import status
-    from swarm.store.sequels import NAME_BROKER, Sequels, explain_stranded
+    from swarm.store.callbacks import NAME_BROKER, Callbacks, explain_stranded
 
     settings = load_settings()
     found = status(settings)
@@ -82,7 +82,7 @@ def show_status(as_json: JsonOption = False) -> None:
     if found.redis.running:
         swarm = Swarm(settings)
         asking, fleet, lacks = count_open(swarm).total(), swarm.fleet(), swarm.find_lacks()
-        stranded = Sequels(swarm.store.keyspace).stranded()
+        stranded = Callbacks(swarm.store.keyspace).stranded()
     if as_json:
         offers = {worker: dict(has.offers) for worker, has in fleet.items() if has.offers}
         broken = {worker: list(has.broken) for worker, has in fleet.items() if has.broken}

@@ -17,11 +17,11 @@ from swarm.capabilities.mapping.lines import Format, Line, read_lines
 from swarm.cli.interrupts import Interrupts, Terminated
 from swarm.cli.launch import WorkerLost, require_credentials
 from swarm.cli.map_output import ResultFile, check_new
-from swarm.cli.map_watching import say_how_it_goes_on, shown_progress, tell_end, write_results
+from swarm.cli.map_progress import say_how_it_goes_on, shown_progress, tell_end, write_results
 from swarm.cli.order_options import Here, order_options
 from swarm.cli.output import print_line, print_note
 from swarm.cli.patience import said
-from swarm.cli.prompting import open_terminal
+from swarm.cli.prompter import open_terminal
 from swarm.cli.trust import asking_at
 from swarm.client.maps import Map, place_map, prepare_map
 from swarm.client.order import MapOrder, read_order
@@ -45,7 +45,7 @@ LEAVES_OUT = {
 
 
 @dataclass(frozen=True)
-class Source:
+class LineSource:
     """Where the lines are from."""
 
     over: Annotated[
@@ -83,7 +83,7 @@ def map_lines(
         bool, typer.Option("--retry-failed", help="With --resume: try the lines again that failed.")
     ] = False,
     *,
-    source: Source,
+    source: LineSource,
     here: Here,
     **given: Any,
 ) -> None:
@@ -96,7 +96,7 @@ def map_lines(
     """
     settings = load_settings()
     if resume is not None:
-        if prompt is not None or source != Source() or here.rehearse is not None or here.detach:
+        if prompt is not None or source != LineSource() or here.rehearse is not None or here.detach:
             raise typer.BadParameter(
                 "a map that goes on has its lines already; name only what it is written to", param_hint="--resume"
             )
@@ -208,7 +208,7 @@ def _workers(settings: Settings, here: Here) -> Iterator[Interrupts]:
         yield interrupts
 
 
-def _read_lines(given: Source, workspace: str | Path) -> list[Line]:
+def _read_lines(given: LineSource, workspace: str | Path) -> list[Line]:
     over, source, form = given.over, given.source, given.form
     if over is not None and source is not None:
         raise typer.BadParameter("lines come from a command or from a file, not from both", param_hint="--over, --from")

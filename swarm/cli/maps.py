@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from swarm.capabilities.mapping.maps import MapView
+from swarm.cli.lookup import open_swarm
 from swarm.cli.map_output import describe_result
-from swarm.cli.map_watching import describe_failure, describe_now
-from swarm.cli.opening import open_swarm
+from swarm.cli.map_progress import describe_failure, describe_now
 from swarm.cli.options import JsonOption
 from swarm.cli.output import one_line, print_json, print_json_text, print_line, print_note, show_number, show_since
 from swarm.cli.tables import Column, Listing

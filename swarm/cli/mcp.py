@@ -17,14 +17,14 @@ from swarm.cli.mcp_logins import log_in, log_out, make_finder, read_states
 from swarm.cli.options import JsonOption, WorkspaceOption, takes
 from swarm.cli.output import one_line, print_json, print_line, print_note, show_number
 from swarm.cli.tables import Column, Listing
-from swarm.client.gathering import gather
 from swarm.client.preparation import find_workspace
+from swarm.client.project import gather
 from swarm.client.swarm import Swarm
 from swarm.core.errors import ConfigurationError, ToolError
 from swarm.core.settings import Settings, load_settings
-from swarm.definitions.mcp.adding import add_entry, make_entry
-from swarm.definitions.mcp.reading import OWN_FILE, PROJECT_FILE
+from swarm.definitions.mcp.reader import OWN_FILE, PROJECT_FILE
 from swarm.definitions.mcp.servers import MissingVariables, Server
+from swarm.definitions.mcp.writer import add_entry, make_entry
 from swarm.local.stack import up
 from swarm.permissions.ceiling import Ceiling
 from swarm.store.api_keys import SCOPES, ApiKey

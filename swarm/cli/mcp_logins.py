@@ -12,13 +12,13 @@ from typing import Annotated, Any
 
 import typer
 
-from swarm.capabilities.mcp.launching import FindLogin
+from swarm.capabilities.mcp.launch import FindLogin
 from swarm.capabilities.mcp.logins import Login, Logins, Seal, make_key, way_to
-from swarm.capabilities.memory.shelves import find_places
+from swarm.capabilities.memory.stores import find_places
 from swarm.cli.options import WorkspaceOption
 from swarm.cli.output import one_line, print_line, print_note
-from swarm.client.gathering import gather
 from swarm.client.preparation import find_workspace
+from swarm.client.project import gather
 from swarm.client.swarm import Swarm
 from swarm.core.errors import ConfigurationError, SwarmError
 from swarm.core.settings import Settings, load_settings
@@ -50,7 +50,7 @@ def log_in(
     server = _find_server(name, folder, settings)
     try:
         from swarm.capabilities.mcp.broker.admission import describe_login
-        from swarm.capabilities.mcp.broker.authorising import NotGranted, NotReached
+        from swarm.capabilities.mcp.broker.oauth import NotGranted, NotReached
     except ImportError as error:
         raise ConfigurationError(f"{error.name} is not installed; run: pip install 'celery-swarm[mcp]'") from error
 
@@ -85,7 +85,7 @@ def tell_login(login: Login, now: float) -> str:
     """How a login stands, in a line."""
     if login.ended:
         return f"login ended: {login.ended}"
-    if login.is_over(now):
+    if login.has_ended(now):
         return "login expired"
     if login.expires_at is None:
         return "logged in"
@@ -122,8 +122,8 @@ def make_finder(workspace: Path, settings: Settings) -> FindLogin:
 
 
 async def _by_browser(url: str, server: Server) -> dict[str, Any]:
-    from swarm.capabilities.mcp.broker.authorising import log_in as log_in_at
-    from swarm.capabilities.mcp.broker.coming_back import listen
+    from swarm.capabilities.mcp.broker.oauth import log_in as log_in_at
+    from swarm.capabilities.mcp.broker.redirect import listen
 
     async def show(address: str) -> None:
         print_note(
@@ -146,7 +146,7 @@ async def _by_browser(url: str, server: Server) -> dict[str, Any]:
 
 
 async def _as_client(url: str, server: Server) -> dict[str, Any]:
-    from swarm.capabilities.mcp.broker.authorising import log_in_as_client
+    from swarm.capabilities.mcp.broker.oauth import log_in_as_client
 
     told = _filled(server)
     if not (told.client_id and told.client_secret and told.issuer):

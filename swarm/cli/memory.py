@@ -13,10 +13,10 @@ from click import edit
 from swarm.capabilities.memory.files import read_folder, take_in, write_folder
 from swarm.capabilities.memory.mounts import ROOT, read_path, title_of
 from swarm.capabilities.memory.pages import Author, Memories, PageView, Version
+from swarm.capabilities.memory.revert import take_back
 from swarm.capabilities.memory.secrets import strip_secrets
-from swarm.capabilities.memory.shelves import Shelf, find_places
-from swarm.capabilities.memory.taking_back import take_back
-from swarm.cli.opening import find_job, open_swarm
+from swarm.capabilities.memory.stores import MemoryStore, find_places
+from swarm.cli.lookup import find_job, open_swarm
 from swarm.cli.options import JsonOption, WorkspaceOption
 from swarm.cli.output import print_json, print_line, print_note, print_result, show_number, show_since
 from swarm.cli.tables import Column, Listing
@@ -27,7 +27,7 @@ from swarm.definitions.model import MemoryScope
 
 group = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
 _HELP = "A shelf's id or the beginning of one (`swarm memory list`); project:TYPE, local:TYPE, user:TYPE, team: this workspace's."
-ShelfArgument = Annotated[str, typer.Argument(metavar="SHELF", help=_HELP)]
+MemoryStoreArgument = Annotated[str, typer.Argument(metavar="MEMORY_STORE", help=_HELP)]
 PageArgument = Annotated[str, typer.Argument(metavar="PAGE", help="Like notes/api.md.")]
 
 
@@ -38,23 +38,23 @@ def memory() -> None:
 
 @group.command("list")
 def list_memory(
-    shelf: Annotated[str | None, typer.Argument(metavar="[SHELF]", help=_HELP)] = None,
+    memory_store: Annotated[str | None, typer.Argument(metavar="[SHELF]", help=_HELP)] = None,
     workspace: WorkspaceOption = Path(),
     as_json: JsonOption = False,
 ) -> None:
     """List the shelves that there are, or the pages of one."""
     with open_swarm() as swarm:
         memories = Memories(swarm.store.keyspace)
-        if shelf is not None:
-            _PAGES.show(memories.pages(_find(swarm, shelf, workspace)), as_json=as_json)
+        if memory_store is not None:
+            _PAGES.show(memories.pages(_find(swarm, memory_store, workspace)), as_json=as_json)
             return
-        found = [(each, memories.pages(each)) for each in memories.shelves()]
-    _SHELVES.show(found, as_json=as_json)
+        found = [(each, memories.pages(each)) for each in memories.memory_stores()]
+    _MEMORY_STORES.show(found, as_json=as_json)
 
 
 @group.command("show")
 def show_memory(
-    shelf: ShelfArgument,
+    memory_store: MemoryStoreArgument,
     page: PageArgument,
     versions: Annotated[bool, typer.Option("--versions", help="List its versions instead.")] = False,
     workspace: WorkspaceOption = Path(),
@@ -62,7 +62,7 @@ def show_memory(
 ) -> None:
     """Print a page, or who wrote which of its versions."""
     with open_swarm() as swarm:
-        memories, found = Memories(swarm.store.keyspace), _find(swarm, shelf, workspace)
+        memories, found = Memories(swarm.store.keyspace), _find(swarm, memory_store, workspace)
         name = _page(page)
         kept = memories.versions(found, name)
         current = memories.read(found, name)
@@ -78,7 +78,7 @@ def show_memory(
 
 @group.command("edit")
 def edit_memory(
-    shelf: ShelfArgument,
+    memory_store: MemoryStoreArgument,
     page: PageArgument,
     file: Annotated[
         Path | None,
@@ -88,7 +88,7 @@ def edit_memory(
 ) -> None:
     """Change a page, or make one, in your editor; refused if an agent changes it meanwhile."""
     with open_swarm() as swarm:
-        memories, found, name = Memories(swarm.store.keyspace), _find(swarm, shelf, workspace), _page(page)
+        memories, found, name = Memories(swarm.store.keyspace), _find(swarm, memory_store, workspace), _page(page)
         current = memories.read(found, name)
         before = current[1] if current else ""
         text = _edit(before, file)
@@ -105,20 +105,20 @@ def edit_memory(
 
 @group.command("export")
 def export_memory(
-    shelf: ShelfArgument,
+    memory_store: MemoryStoreArgument,
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Such as .claude/agent-memory/TYPE.")],
     workspace: WorkspaceOption = Path(),
 ) -> None:
     """Write the pages of a shelf as files, to be read, or committed."""
     with open_swarm() as swarm:
-        written = write_folder(Memories(swarm.store.keyspace), _find(swarm, shelf, workspace), folder)
+        written = write_folder(Memories(swarm.store.keyspace), _find(swarm, memory_store, workspace), folder)
     for path in written:
         print_line(str(path))
 
 
 @group.command("import")
 def import_memory(
-    shelf: ShelfArgument,
+    memory_store: MemoryStoreArgument,
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Its .md and .txt files become pages.")],
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Also where a page was changed since.")] = False,
     workspace: WorkspaceOption = Path(),
@@ -127,7 +127,7 @@ def import_memory(
     if not folder.is_dir():
         raise ConfigurationError(f"{folder} is not a folder")
     with open_swarm() as swarm:
-        found = _find(swarm, shelf, workspace)
+        found = _find(swarm, memory_store, workspace)
         taken, problems = take_in(Memories(swarm.store.keyspace), read_folder(folder, found), overwrite=overwrite)
     for page in taken:
         print_line(page)
@@ -138,7 +138,7 @@ def import_memory(
 
 @group.command("forget")
 def forget(
-    shelf: Annotated[str | None, typer.Argument(metavar="[SHELF]", help=_HELP)] = None,
+    memory_store: Annotated[str | None, typer.Argument(metavar="[SHELF]", help=_HELP)] = None,
     page: Annotated[str | None, typer.Argument(metavar="[PAGE]", help="Only this page.")] = None,
     job: Annotated[
         str | None,
@@ -147,12 +147,12 @@ def forget(
     workspace: WorkspaceOption = Path(),
 ) -> None:
     """Take back what a job wrote; or remove a page, or a shelf, with all its versions."""
-    if (job is None) == (shelf is None):
+    if (job is None) == (memory_store is None):
         raise typer.BadParameter("name a shelf, or a job with --job")
     with open_swarm() as swarm:
         memories = Memories(swarm.store.keyspace)
-        if shelf is not None:
-            found = _find(swarm, shelf, workspace)
+        if memory_store is not None:
+            found = _find(swarm, memory_store, workspace)
             name = "" if page is None else _page(page)
             if name and name not in memories.logged(found):
                 raise ConfigurationError(f"{found.id} has no page {name!r}; `swarm memory list {found.id}` lists them")
@@ -162,7 +162,9 @@ def forget(
         changed = take_back(memories, _job_id(swarm, str(job)))
     for each, changed_page in changed:
         print_line(f"{each.id} {changed_page}")
-    print_note(f"{show_number(len(changed), 'page')} changed; `swarm memory show SHELF PAGE --versions` tells how")
+    print_note(
+        f"{show_number(len(changed), 'page')} changed; `swarm memory show MEMORY_STORE PAGE --versions` tells how"
+    )
 
 
 def _job_id(swarm: Swarm, job: str) -> str:
@@ -173,17 +175,19 @@ def _job_id(swarm: Swarm, job: str) -> str:
         return job
 
 
-def _find(swarm: Swarm, text: str, workspace: Path) -> Shelf:
-    known = Memories(swarm.store.keyspace).shelves()
-    matches = [shelf for shelf in known if shelf.id == text] or [shelf for shelf in known if shelf.id.startswith(text)]
+def _find(swarm: Swarm, text: str, workspace: Path) -> MemoryStore:
+    known = Memories(swarm.store.keyspace).memory_stores()
+    matches = [memory_store for memory_store in known if memory_store.id == text] or [
+        memory_store for memory_store in known if memory_store.id.startswith(text)
+    ]
     scope, _, kind = text.partition(":")
     if len(matches) != 1 and scope in get_args(MemoryScope) and (kind or scope == "team"):
         places = find_places(find_workspace(workspace), swarm.settings.memory_owner)
-        short = places.shelf(scope, kind)  # type: ignore[arg-type]
+        short = places.memory_store(scope, kind)  # type: ignore[arg-type]
         matches = [short] if not matches or short in known else matches
     if len(matches) == 1:
         return matches[0]
-    found = ", ".join(shelf.id for shelf in matches[:4])
+    found = ", ".join(memory_store.id for memory_store in matches[:4])
     raise ConfigurationError(
         f"{text!r} could be {found}" if matches else f"there is no shelf {text!r}; `swarm memory list` lists them"
     )
@@ -205,8 +209,8 @@ def _edit(before: str, file: Path | None) -> str | None:
         raise ConfigurationError(f"{file} cannot be read: {error}") from error
 
 
-_SHELVES = Listing[tuple[Shelf, Sequence[PageView]]](
-    Column("shelf", lambda row: row[0].id),
+_MEMORY_STORES = Listing[tuple[MemoryStore, Sequence[PageView]]](
+    Column("memory_store", lambda row: row[0].id),
     Column("pages", lambda row: len(row[1]), right=True),
     Column("bytes", lambda row: f"{sum(page.size for page in row[1]):,}", right=True, drop=1),
     Column("changed", lambda row: show_since(max(page.at for page in row[1])) if row[1] else "", drop=2),

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from swarm.cli.completing import complete_agent
-from swarm.cli.opening import find_agent, find_job, open_swarm
+from swarm.cli.completion import complete_agent
+from swarm.cli.lookup import find_agent, find_job, open_swarm
 from swarm.cli.options import JsonOption, parse_duration, read_text
 from swarm.cli.output import (
     one_line,
@@ -24,12 +24,12 @@ from swarm.cli.output import (
     show_time,
 )
 from swarm.cli.patience import said
-from swarm.client.correspondence import Delivery
+from swarm.client.messages import Delivery
 from swarm.client.swarm import Job, Swarm
 from swarm.core.errors import SwarmError
 from swarm.local.stack import has_worker
 from swarm.mailbox import MAX_BODY_BYTES, Message, position_of, render_mail
-from swarm.store.happenings import KEEP_SECONDS, MAX_DATA_BYTES
+from swarm.store.external_events import KEEP_SECONDS, MAX_DATA_BYTES
 
 _SHOWN_NAMES = 20
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 import typer
 
-from swarm.cli.completing import complete_job
+from swarm.cli.completion import complete_job
 from swarm.cli.output import print_note
 from swarm.core.errors import ConfigurationError
 from swarm.definitions.model import PermissionMode

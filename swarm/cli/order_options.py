@@ -14,7 +14,7 @@ import typer
 from pydantic import create_model
 from pydantic.fields import FieldInfo
 
-from swarm.cli.completing import complete_model, complete_scenario, complete_type
+from swarm.cli.completion import complete_model, complete_scenario, complete_type
 from swarm.cli.options import parse_duration, parse_patience, read_schema
 from swarm.client.order import Flag, options_of
 from swarm.core.errors import ConfigurationError, InvalidOption

@@ -35,7 +35,7 @@ def said(
         thread.join()
 
 
-class Silence:
+class SilenceWatch:
     """How long nothing was said."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from swarm.cli.opening import find_job, open_swarm
+from swarm.cli.lookup import find_job, open_swarm
 from swarm.cli.options import JsonOption
 from swarm.cli.order_options import order_options
 from swarm.cli.output import plain, print_json, print_line, print_note, show_number
@@ -24,13 +24,13 @@ from swarm.core.settings import Settings, load_settings
 from swarm.definitions.model import PermissionMode
 from swarm.definitions.names import canonical_tool
 from swarm.definitions.tools import all_rows, known_tools, row_of
-from swarm.permissions.judge import Call, Verdict, find_plain_look, judge
-from swarm.permissions.lasting import always_rule
+from swarm.permissions.judge import JudgedCall, Judgement, find_plain_look, judge
+from swarm.permissions.lasting_rules import always_rule
 from swarm.permissions.rules import Rule, Rules
 from swarm.permissions.sandbox import Backend, choose_backend
 from swarm.permissions.shell.patterns import escape_pattern
 from swarm.runtime.approvals import describe_call
-from swarm.runtime.openings import choose_tools
+from swarm.runtime.request_prefix import choose_tools
 
 _ORDER = ("deny", "ask", "allow")
 
@@ -136,10 +136,10 @@ def _explain(tool: str, text: str | None, prepared: PreparedJob, settings: Setti
     backend = choose_backend(settings.sandbox)
     sandboxed = isinstance(backend, Backend)
 
-    def describe(rules: Rules) -> Call:
+    def describe(rules: Rules) -> JudgedCall:
         return describe_call(name, given, spec, rules=rules, mode=spec.mode, sandboxed=sandboxed)
 
-    def decide(rules: Rules) -> Verdict:
+    def decide(rules: Rules) -> Judgement:
         return judge(describe(rules))
 
     verdict = decide(prepared.rules)
@@ -177,7 +177,7 @@ def _list_tools(near: list[str]) -> str:
     return f"the tools are {', '.join(row.name for row in all_rows() if row.home)}"
 
 
-def _describe_verdict(verdict: Verdict, mode: PermissionMode, lasting: str, *, sandboxed: bool) -> dict[str, Any]:
+def _describe_verdict(verdict: Judgement, mode: PermissionMode, lasting: str, *, sandboxed: bool) -> dict[str, Any]:
     return {
         "action": verdict.action,
         "reason": verdict.reason,

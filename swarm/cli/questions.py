@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from swarm.cli.completing import complete_question
-from swarm.cli.opening import find_job, find_question, open_swarm
+from swarm.cli.completion import complete_question
+from swarm.cli.lookup import find_job, find_question, open_swarm
 from swarm.cli.options import JsonOption
 from swarm.cli.output import one_line, print_json, print_line, print_note, show_duration, show_number
 from swarm.cli.question_view import read_always, show_detail, show_heading

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from swarm.cli.completing import complete_scenario
+from swarm.cli.completion import complete_scenario
 from swarm.cli.interrupts import Interrupts
 from swarm.cli.output import print_line, print_note
 from swarm.client.swarm import Swarm
@@ -101,18 +101,18 @@ def close_with_job(server: RehearsalServer, job_id: str, settings: Settings) -> 
 
 
 def _watch(server: RehearsalServer, job_id: str, swarm: Swarm) -> None:
-    give_up, heard = time.monotonic() + _UNPLACED_SECONDS, time.monotonic()
+    give_up, hook_state = time.monotonic() + _UNPLACED_SECONDS, time.monotonic()
     while True:
         try:
             if swarm.job(job_id).view().ended:
                 break
-            give_up, heard = 0.0, time.monotonic()
+            give_up, hook_state = 0.0, time.monotonic()
         except UnknownAgent:
             if time.monotonic() > give_up:
                 break
         except REDIS_ERRORS:
             # It may come back, and its agents with it.
-            if time.monotonic() > heard + _AWAY_SECONDS:
+            if time.monotonic() > hook_state + _AWAY_SECONDS:
                 break
         time.sleep(_LOOK_SECONDS)
     server.close()

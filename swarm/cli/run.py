@@ -11,13 +11,13 @@ import typer
 
 from swarm.cli.jobs import describe_job
 from swarm.cli.launch import Launch, place, require_credentials, run_job
+from swarm.cli.live_editor import read_line
 from swarm.cli.messages import hint_at_unread
 from swarm.cli.options import JsonOption, read_prompt
 from swarm.cli.order_options import Here, order_options
 from swarm.cli.output import one_line, print_json, print_line, print_note, print_result, show_count, show_number
-from swarm.cli.prompting import open_terminal
+from swarm.cli.prompter import open_terminal
 from swarm.cli.rehearse import begin_rehearsing
-from swarm.cli.talking import read_line
 from swarm.cli.trust import asking_at
 from swarm.client.order import Order, read_order
 from swarm.client.preparation import MAX_PROMPT_BYTES, prepare_order

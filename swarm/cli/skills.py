@@ -13,8 +13,8 @@ from swarm.capabilities.skills.places import load_skills
 from swarm.cli.options import JsonOption, WorkspaceOption
 from swarm.cli.output import one_line, plain, print_json, print_line, print_note
 from swarm.cli.tables import Column, Listing
-from swarm.client.gathering import is_trusted
 from swarm.client.preparation import find_workspace
+from swarm.client.project import is_trusted
 from swarm.core.errors import ConfigurationError
 from swarm.core.settings import load_settings
 from swarm.definitions.catalogue import load_catalogue

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from swarm.capabilities.team.board import TaskView
-from swarm.capabilities.team.scratchpad import PageView
-from swarm.cli.opening import find_job, open_swarm
+from swarm.capabilities.team.scratchpad import PadPage
+from swarm.cli.lookup import find_job, open_swarm
 from swarm.cli.options import JobArgument, JsonOption
 from swarm.cli.output import print_json, print_line, print_note, print_result, show_number, show_since
 from swarm.cli.tables import Column, Listing
@@ -63,7 +63,7 @@ _BOARD = Listing[TaskView](
     Column("changed", lambda task: show_since(task.changed), drop=4),
     Column("subject", lambda task: task.subject, flexible=True),
 )
-_PAD = Listing[PageView](
+_PAD = Listing[PadPage](
     Column("page", lambda page: page.name),
     Column("bytes", lambda page: f"{page.size:,}", right=True, drop=1),
     Column("version", lambda page: page.version, right=True, drop=2),

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from swarm.cli.completing import complete_job
-from swarm.cli.opening import find_job, open_swarm
+from swarm.cli.completion import complete_job
+from swarm.cli.lookup import find_job, open_swarm
 from swarm.core.errors import ConfigurationError
 
 

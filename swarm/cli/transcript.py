@@ -14,8 +14,8 @@ from rich.text import Text
 from swarm.agent.entries import Entry, encode_entry
 from swarm.agent.items import Item, MadeCall, Passage
 from swarm.agent.transcript import Narrator, since_cut
-from swarm.cli.completing import complete_agent
-from swarm.cli.opening import find_agent, open_swarm
+from swarm.cli.completion import complete_agent
+from swarm.cli.lookup import find_agent, open_swarm
 from swarm.cli.output import (
     one_line,
     output_console,
@@ -26,9 +26,9 @@ from swarm.cli.output import (
     show_count,
     show_duration,
 )
-from swarm.cli.patience import Silence, describe_waiting
+from swarm.cli.patience import SilenceWatch, describe_waiting
 from swarm.client.swarm import Swarm
-from swarm.streaming.live.reading import Reader
+from swarm.streaming.live.reader import LiveReader
 
 _SHOWN_LINES = 12
 _SHOWN_LINE_CHARACTERS = 400
@@ -86,7 +86,7 @@ def show_transcript(
 def follow_journal(swarm: Swarm, agent_id: str) -> Iterator[Sequence[Entry]]:
     """The agent's journal as it grows, up to its end; says on stderr what is waited for when that takes long."""
     swarm = swarm.outlasting(swarm.agent(agent_id).job_id)
-    told, silence = 0, Silence()
+    told, silence = 0, SilenceWatch()
     while True:
         # Asked for first: what was written before the end is found below.
         agent = swarm.agent(agent_id)
@@ -98,7 +98,7 @@ def follow_journal(swarm: Swarm, agent_id: str) -> Iterator[Sequence[Entry]]:
         elif agent.ended:
             return
         elif silence.is_long():
-            print_note(describe_waiting(list(Reader(swarm.store).agents([agent_id]).values())))
+            print_note(describe_waiting(list(LiveReader(swarm.store).agents([agent_id]).values())))
         else:
             swarm.store.streams.wait(("journal", agent_id), f"{told}-0", 1.0)
 

@@ -11,14 +11,14 @@ import typer
 from swarm.cli.output import one_line, print_json, print_line, print_note, show_cost, show_count, show_duration
 from swarm.cli.rehearse import begin_rehearsing
 from swarm.cli.tables import Column, Listing
-from swarm.cli.waiting import wait_for_all
+from swarm.cli.wait import wait_for_all
 from swarm.client.swarm import Job, Swarm
 from swarm.core.errors import ConfigurationError
 from swarm.core.records import JobView
 from swarm.local.stack import running
-from swarm.replay.going_on import Branched, Wanted, go_on
 from swarm.replay.past import Past, read_past
-from swarm.replay.scoring import Score, score
+from swarm.replay.resumption import Branched, Resumption, go_on
+from swarm.replay.score import Score, score
 
 _SHOWN_CHARACTERS = 80
 
@@ -33,7 +33,7 @@ class Trial:
     scenario: str | None = None
 
 
-def go_on_from(swarm: Swarm, job: Job, start: str, wanted: Wanted, trial: Trial, *, as_json: bool) -> None:
+def go_on_from(swarm: Swarm, job: Job, start: str, wanted: Resumption, trial: Trial, *, as_json: bool) -> None:
     """Make the new jobs and print them; with a command wait for them, and print what it says of each. `start` is AGENT:TURN."""
     past, settings = read_past(swarm.store, job.id), swarm.settings
     agent_id, turn = _find_turn(past, start)

@@ -9,11 +9,11 @@ from typing import Annotated, TextIO
 
 import typer
 
-from swarm.cli.granting import list_grants
+from swarm.cli.grants import list_grants
 from swarm.cli.options import JsonOption
 from swarm.cli.output import message_console, output_console, plain, print_json, print_line, print_note, show_number
-from swarm.client.gathering import gather, is_trusted
 from swarm.client.preparation import Trust, find_workspace
+from swarm.client.project import gather, is_trusted
 from swarm.core.errors import ConfigurationError
 from swarm.core.settings import Settings, load_settings
 from swarm.definitions.grants import Grant

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from swarm.capabilities.webhooks.notices import OWN, AddressView, Webhooks
-from swarm.cli.opening import open_swarm
+from swarm.cli.lookup import open_swarm
 from swarm.cli.options import JsonOption
 from swarm.cli.output import one_line, print_line, print_note, show_duration, show_number
 from swarm.cli.tables import Column, Listing

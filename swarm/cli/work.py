@@ -9,12 +9,12 @@ from typing import Annotated, TextIO
 
 import typer
 
-from swarm.cli.comparing import show_comparison
-from swarm.cli.completing import complete_agent
-from swarm.cli.opening import find_agent, open_swarm
+from swarm.cli.completion import complete_agent
+from swarm.cli.diff import show_comparison
+from swarm.cli.lookup import find_agent, open_swarm
 from swarm.cli.options import JsonOption
 from swarm.cli.output import print_bytes, print_json, print_line, print_note, show_number
-from swarm.cli.prompting import open_terminal
+from swarm.cli.prompter import open_terminal
 from swarm.client.swarm import Job
 from swarm.client.work import Applied, Work
 from swarm.core.errors import GitFailed, NoWork, SwarmError

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from swarm.agent.needs import ANY_MODEL, Has
-from swarm.cli.opening import open_swarm
+from swarm.cli.lookup import open_swarm
 from swarm.cli.options import JsonOption
 from swarm.cli.output import print_json, print_line, print_note, show_duration, show_number
 from swarm.cli.patience import said

@@ -7,15 +7,15 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field, create_model
 
 from swarm.capabilities.mapping.maps import MapView
-from swarm.client.correspondence import Delivery
 from swarm.client.failures import explain
+from swarm.client.messages import Delivery
 from swarm.client.operations import AgentId, Body, Folder, Invocation, JobId, MapId, Table, WaitSeconds, Words
 from swarm.client.order import REMOTE_LEAVES_OUT, MapOrder, Order, options_of
 from swarm.client.reads import wait_for_job
 from swarm.client.swarm import Swarm
 from swarm.core.errors import QuestionClosed, UnknownQuestion
 from swarm.core.records import AgentView, JobView
-from swarm.store.happenings import KEEP_SECONDS, MAX_KEEP_SECONDS, Happening
+from swarm.store.external_events import KEEP_SECONDS, MAX_KEEP_SECONDS, ExternalEvent
 from swarm.store.questions import Question
 
 ACTS = Table()
@@ -188,7 +188,7 @@ def tell_event(
     keep_seconds: Annotated[
         float, Field(gt=0, le=MAX_KEEP_SECONDS, description="How long it is kept for those who wait later.")
     ] = KEEP_SECONDS,
-) -> Happening:
+) -> ExternalEvent:
     """Tell an event from outside, in the caller's name: agents that wait for it go on. A second one changes nothing (HTTP returns 200)."""
     return call.swarm.event(key, data, keep_seconds=keep_seconds, by=call.by)
 

@@ -22,7 +22,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from swarm.capabilities.mapping.maps import LineResult, MapView
 from swarm.client import maps
 from swarm.client import swarm as client
-from swarm.client.telling import Teller
+from swarm.client.event_feed import EventFeed
 from swarm.core.records import Event, JobView, read_event
 from swarm.core.settings import Settings
 from swarm.store.outage import Outage, follow_async
@@ -78,7 +78,7 @@ class Job(_OnThread):
 
     view = _on_thread(client.Job.view)
     agents = _on_thread(client.Job.agents)
-    find_lack = _on_thread(client.Job.find_lack)
+    find_unmet = _on_thread(client.Job.find_unmet)
     board = _on_thread(client.Job.board)
     pad = _on_thread(client.Job.pad)
     page = _on_thread(client.Job.page)
@@ -108,9 +108,9 @@ class Job(_OnThread):
 
     async def stream(self) -> AsyncIterator[StreamEvent]:
         """As `swarm.stream`: typed events, with labels for people and whole contents for programs."""
-        teller = Teller(self._swarm.sync, self._sync)
+        notifier = EventFeed(self._swarm.sync, self._sync)
         async for event in self.follow():
-            for told in await asyncio.to_thread(teller.tell, event):
+            for told in await asyncio.to_thread(notifier.tell, event):
                 yield told
 
     async def wait(self, timeout_seconds: float | None = None) -> JobView:

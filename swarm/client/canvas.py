@@ -41,8 +41,8 @@ from swarm.core.ids import job_id_for, root_agent_id
 from swarm.core.log import EventLog
 from swarm.core.records import JobView
 from swarm.core.settings import Settings
+from swarm.store.callbacks import Callbacks
 from swarm.store.outage import REDIS_ERRORS, RedisError
-from swarm.store.sequels import Sequels
 
 log = EventLog("swarm.canvas")
 TASK_NAME = "swarm.job"
@@ -156,8 +156,8 @@ def _start(task: Task, swarm: Swarm, broker: str, before: tuple[Any, ...], given
         order |= {"on_end": _message_of(task, given), "broker": broker}
     order["idempotency_key"] = _key_of(request.id)
     prepared = prepare_order(read_order(Order, **order), swarm.settings)
-    if prepared.sequel is not None:
-        prepared = replace(prepared, sequel=prepared.sequel.model_copy(update={"confirmed": True}))
+    if prepared.callback is not None:
+        prepared = replace(prepared, callback=prepared.callback.model_copy(update={"confirmed": True}))
     return swarm.place(prepared).view()
 
 
@@ -184,7 +184,7 @@ def _has_result(task: Task, step_id: str) -> bool:
 
 def _settle(swarm: Swarm, step_id: str) -> None:
     try:
-        Sequels(swarm.store.keyspace).settle(job_id_of(step_id))
+        Callbacks(swarm.store.keyspace).settle(job_id_of(step_id))
     except RedisError as error:
         # It comes again then, finds its result, and is settled.
         log.warning("step.not_settled", task_id=step_id, error=error)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, overload
 
 from swarm.agent.needs import Has, find_common_lack, read_needs
 from swarm.capabilities.team.board import Board, TaskTexts, TaskView
-from swarm.capabilities.team.scratchpad import Pad, PageView
-from swarm.client.correspondence import Correspondence, Delivery
+from swarm.capabilities.team.scratchpad import Pad, PadPage
+from swarm.client.messages import Delivery, Messages
 from swarm.core.errors import JobLost, UnknownAgent
 from swarm.core.ids import root_agent_id
 from swarm.core.records import AgentView, Event, JobView, read_event
@@ -32,7 +32,7 @@ def show_lack(agent: AgentView, workers: Sequence[Has] | None) -> AgentView:
     return agent.model_copy(update={"unserved": unserved}) if unserved else agent
 
 
-class Job(Correspondence):
+class Job(Messages):
     """A handle on one job, its person's correspondence with it among the rest."""
 
     def __init__(self, swarm: Swarm, job_id: str, *, warnings: Sequence[str] = (), new: bool = False) -> None:
@@ -57,7 +57,7 @@ class Job(Correspondence):
         workers = self._swarm.workers() if any(one.state == "queued" for one in records) else None
         return [show_lack(record, workers) for record in records]
 
-    def find_lack(self) -> str:
+    def find_unmet(self) -> str:
         """Why nobody can run what is queued of this job now; empty if somebody can, or nothing waits for it."""
         return next((agent.unserved for agent in self.agents() if agent.unserved), "")
 
@@ -131,11 +131,11 @@ class Job(Correspondence):
         board = Board(self._store.keyspace, self.id)
         return board.texts([task.number for task in board.tasks()])
 
-    def pad(self) -> list[PageView]:
+    def pad(self) -> list[PadPage]:
         """The pages of its scratchpad, by name."""
         return Pad(self._store.keyspace, self.id).pages()
 
-    def page(self, name: str) -> tuple[PageView, str]:
+    def page(self, name: str) -> tuple[PadPage, str]:
         """One page of the scratchpad, and its text. Raises `PadRefused`."""
         return Pad(self._store.keyspace, self.id).read(name)
 

@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Any
 
 from swarm.agent.spec import AgentSpec
 from swarm.capabilities.mapping.lines import Line, check_lines, fill_all
-from swarm.capabilities.mapping.maps import Attempt, End, LineResult, MapLine, Maps, MapView
+from swarm.capabilities.mapping.maps import Attempt, LineResult, MapEnd, MapLine, Maps, MapView
 from swarm.client.order import MapOrder
-from swarm.client.placing import has_own_files, keep_files, take_in_memory, wait_for_disk
 from swarm.client.preparation import Trust, check_prompt, prepare_order, wanted_of
 from swarm.client.prepared import PreparedJob
+from swarm.client.submission import has_own_files, keep_files, take_in_memory, wait_for_disk
 from swarm.core.errors import ConfigurationError, JobLost, UnknownMap
 from swarm.core.ids import line_job_id, new_map_id, root_agent_id
 from swarm.core.plain import clean
 from swarm.core.records import NANO
 from swarm.core.settings import Settings
 from swarm.mailbox import USER
-from swarm.permissions.ceiling import UNLIMITED, Ceiling, Wanted
+from swarm.permissions.ceiling import UNLIMITED, Ceiling, Request
 from swarm.store.fields import agent_fields, job_fields
 from swarm.store.outage import Outage, follow
 from swarm.store.prefixes import digest_of
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 DEFAULT_AT_ONCE = 20
 """Lines at work at once: a map is one of those who share the fleet."""
-MOST_PATIENT = 10_000
+MOST_BATCH = 10_000
 """The same of lines that wait for a batch, which take nothing from others meanwhile."""
 _OWN = {"agent_id", "job_id", "prompt", "description"}
 _OWN_FILES = {"workspace", "base"}
@@ -89,7 +89,7 @@ class Map:
         try:
             read = self._maps.interpret(self.id, found)
             # An end may be that of an earlier time, and whoever asks for what comes after the last one is told at once.
-            over = (not read or isinstance(read[-1], End)) and self.view().ended
+            over = (not read or isinstance(read[-1], MapEnd)) and self.view().ended
         except UnknownMap as error:
             raise JobLost(self.id) from error
         return [each for each in read if isinstance(each, LineResult)], over
@@ -140,7 +140,7 @@ class Map:
         ceiling = self._swarm.ceiling
         if ceiling != UNLIMITED:
             ceiling.hold(wanted_of(spec, str(folder), self._maps.rules(self.id)))
-            ceiling.hold(Wanted(budget_usd=self.view().budget_usd or math.inf))
+            ceiling.hold(Request(budget_usd=self.view().budget_usd or math.inf))
 
     def cancel(self, reason: str = "its map was cancelled by a person", *, by: str = USER) -> None:
         """Begin no further lines, and cancel those that run; results that are there stay. `by` says who did."""
@@ -175,7 +175,7 @@ class PreparedMap:
             "agent": json.dumps(agent),
             "spec": spec.model_dump_json(exclude=_OWN | (_OWN_FILES if has_own_files(spec) else set())),
         }
-        flags = {"rehearsed": spec.base_url is not None, "patient": spec.patient}
+        flags = {"rehearsed": spec.base_url is not None, "batch": spec.batch}
         return record | {name: 1 for name, holds in flags.items() if holds}
 
 
@@ -185,7 +185,7 @@ def prepare_map(
     """Check the order for a map, as `prepare_order` does for a job."""
     lines = check_lines(order.over)
     prompts = fill_prompts(order.prompt, lines)
-    ceiling.hold(Wanted(budget_usd=order.budget_usd))
+    ceiling.hold(Request(budget_usd=order.budget_usd))
     line = order.line(prompts[0])
     if line.ask_seconds is None:
         line = replace(line, ask_seconds=0.0)
@@ -194,7 +194,7 @@ def prepare_map(
         lines,
         prompts,
         title=order.title or order.prompt,
-        max_running=order.max_running or (MOST_PATIENT if order.patient else DEFAULT_AT_ONCE),
+        max_running=order.max_running or (MOST_BATCH if order.batch else DEFAULT_AT_ONCE),
         retries=order.retries,
         budget_usd=ceiling.bound_cost(order.budget_usd),
     )

@@ -84,7 +84,7 @@ class JobOptions:
     """Keep the workspace's files after each call that may change them. Default: SWARM_SNAPSHOTS."""
     isolation: Isolation | None = None
     """worktree: work on a copy of the workspace, to be taken over later; none: in the workspace. Default: the type's, else none."""
-    patient: bool = False
+    batch: bool = False
     """Send requests by the batch API: half the price, within an hour mostly. For agents without tools."""
     commands: bool = False
     """Let a prompt that begins with `/name` call that command or skill."""

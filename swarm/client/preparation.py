@@ -20,35 +20,35 @@ from swarm.agent.results import check_schema
 from swarm.agent.spec import DEFAULT_AGENT, AgentSpec, Files, Limits
 from swarm.capabilities.batching.batches import refuse_more_turns
 from swarm.capabilities.memory.files import find_memory_folders
-from swarm.capabilities.memory.shelves import find_places
-from swarm.capabilities.skills.commands import Place, call_command
+from swarm.capabilities.memory.stores import find_places
+from swarm.capabilities.skills.commands import CommandPlace, call_command
 from swarm.capabilities.webhooks.addresses import read_address
-from swarm.client.gathering import Gathered, gather
 from swarm.client.order import Order
 from swarm.client.prepared import PreparedJob
+from swarm.client.project import Project, gather
 from swarm.core.errors import ConfigurationError
 from swarm.core.ids import job_id_for, new_job_id, root_agent_id
 from swarm.core.settings import LOOPBACK, Settings
-from swarm.definitions.addressing import split_address
 from swarm.definitions.catalogue import Catalogue
 from swarm.definitions.grants import Grant
+from swarm.definitions.mentions import split_address
 from swarm.definitions.model import AgentDefinition, Isolation, Outcome, PermissionMode
 from swarm.definitions.setups import Setup
 from swarm.models import Usage
 from swarm.models.catalogue import cost_usd, resolve_model
-from swarm.permissions.ceiling import UNLIMITED, Ceiling, Wanted
+from swarm.permissions.ceiling import UNLIMITED, Ceiling, Request
 from swarm.permissions.definition_rules import definition_rules
 from swarm.permissions.modes import MODES, first_mode
 from swarm.permissions.rules import Action, Rules, parse_rule
 from swarm.permissions.sources import COMMAND_LINE
-from swarm.store.sequels import Sequel
+from swarm.store.callbacks import Callback
 from swarm.tools.outside import declare_outside_tools
 from swarm.workspace.checkouts import place_checkout
 from swarm.workspace.home import refuse_home
 
 DEFAULT_MODE: PermissionMode = "acceptEdits"
 """Agents edit in the workspace and run what the sandbox holds to it; whatever goes beyond is asked about."""
-PATIENT_AGENT = "answer"
+BATCH_AGENT = "answer"
 MAX_PROMPT_BYTES = 4 * 1024 * 1024
 
 
@@ -94,19 +94,19 @@ def prepare_order(
     digest = "" if order.idempotency_key is None else order.digest
     order, title, addressed = _resolve_prompt(order, found, folder, settings)
     definition = _choose_definition(order, found.catalogue, any_type=any_type or addressed)
-    if order.patient:
+    if order.batch:
         _check_patience(order, definition, settings)
     job_id = new_job_id() if order.idempotency_key is None else job_id_for(order.idempotency_key)
     places = find_places(folder, settings.memory_owner)
     return PreparedJob(
-        _make_spec(order, definition, job_id, title, _Place(folder, found, settings, ceiling)),
+        _make_spec(order, definition, job_id, title, _JobPlace(folder, found, settings, ceiling)),
         folder,
         found,
         settings.question_seconds if order.ask_seconds is None else order.ask_seconds,
         order.priority,
         declined,
         instructions=found.instructions if order.instruction_files and settings.instruction_files else None,
-        sequel=_sequel(order, job_id),
+        callback=_callback(order, job_id),
         webhook="" if order.webhook is None else read_address(order.webhook, settings).model_dump_json(),
         places=places,
         memory_folders=tuple(find_memory_folders(found.catalogue.definitions.values(), places, folder, Path.home())),
@@ -114,16 +114,16 @@ def prepare_order(
     )
 
 
-class _Place(NamedTuple):
+class _JobPlace(NamedTuple):
     """What an order is completed from."""
 
     folder: Path
-    found: Gathered
+    found: Project
     settings: Settings
     ceiling: Ceiling
 
 
-def _make_spec(order: Order, definition: AgentDefinition, job_id: str, title: str, place: _Place) -> AgentSpec:
+def _make_spec(order: Order, definition: AgentDefinition, job_id: str, title: str, place: _JobPlace) -> AgentSpec:
     folder, found, settings, ceiling = place
     mode = first_mode(definition, ceiling.bound_mode(order.mode or found.permissions.default_mode or DEFAULT_MODE))
     isolation = _choose_isolation(order, definition, settings)
@@ -145,7 +145,7 @@ def _make_spec(order: Order, definition: AgentDefinition, job_id: str, title: st
         network=(order.network or definition.network) and ceiling.network,
         base_url=order.base_url,
         summaries=order.summaries,
-        patient=order.patient,
+        batch=order.batch,
         limits=limits,
         created_at=time.time(),
     )
@@ -174,11 +174,11 @@ def _is_here(url: str) -> bool:
         return False
 
 
-def _resolve_prompt(order: Order, found: Gathered, folder: Path, settings: Settings) -> tuple[Order, str, bool]:
+def _resolve_prompt(order: Order, found: Project, folder: Path, settings: Settings) -> tuple[Order, str, bool]:
     """The order as the command (`/review …`) or type (`@explore …`) that its prompt begins with has it; a title; whether it is a type."""
     title = order.title or order.prompt
     if order.commands:
-        place = Place(folder, found.permissions.rules, settings)
+        place = CommandPlace(folder, found.permissions.rules, settings)
         if (called := call_command(order.prompt, order.agent, found.skills, found.catalogue, place)) is not None:
             check_prompt(called.prompt)
             agent, model = called.agent or order.agent, order.model or called.model
@@ -192,7 +192,7 @@ def _resolve_prompt(order: Order, found: Gathered, folder: Path, settings: Setti
 
 def _choose_definition(order: Order, catalogue: Catalogue, *, any_type: bool) -> AgentDefinition:
     """The type of the root, with what the order asks of its answer."""
-    definition = catalogue.get(order.agent or (PATIENT_AGENT if order.patient else DEFAULT_AGENT))
+    definition = catalogue.get(order.agent or (BATCH_AGENT if order.batch else DEFAULT_AGENT))
     # Who only finds things out needs nobody above it.
     if not (definition.may_be_first or any_type):
         raise ConfigurationError(
@@ -221,7 +221,7 @@ def _check_patience(order: Order, definition: AgentDefinition, settings: Setting
     refuse_more_turns(definition, provider, summaries=order.summaries, copies=copies)
 
 
-def _choose_limits(order: Order, definition: AgentDefinition, place: _Place) -> Limits:
+def _choose_limits(order: Order, definition: AgentDefinition, place: _JobPlace) -> Limits:
     limits = order.limits or Limits()
     most: dict[str, Any] = {"budget_usd": place.ceiling.bound_cost(limits.budget_usd)}
     if definition.max_turns is not None and "max_turns" not in limits.model_fields_set:
@@ -232,8 +232,8 @@ def _choose_limits(order: Order, definition: AgentDefinition, place: _Place) -> 
     return limits.model_copy(update=most)
 
 
-def _wanted_by(order: Order, folder: Path) -> Wanted:
-    return Wanted(
+def _wanted_by(order: Order, folder: Path) -> Request:
+    return Request(
         workspace=folder,
         mode=order.mode,
         network=order.network,
@@ -243,11 +243,11 @@ def _wanted_by(order: Order, folder: Path) -> Wanted:
     )
 
 
-def wanted_of(spec: AgentSpec, workspace: str, rules: str) -> Wanted:
+def wanted_of(spec: AgentSpec, workspace: str, rules: str) -> Request:
     """What a job has, by its root, its folder and its rules (JSON), as if somebody had ordered it."""
     known = Rules.model_validate_json(rules).rules if rules else ()
     modes = [spec.mode, *([spec.after_plan] if spec.after_plan is not None else [])]
-    return Wanted(
+    return Request(
         workspace=workspace,
         mode=max(modes, key=MODES.index),
         network=spec.network,
@@ -297,16 +297,16 @@ def check_prompt(prompt: str) -> None:
         )
 
 
-def _sequel(order: Order, job_id: str) -> Sequel | None:
+def _callback(order: Order, job_id: str) -> Callback | None:
     if order.on_end is None:
         return None
     if order.broker is None:
         raise ConfigurationError(
             "on_end needs `broker`: the name by which the swarm's workers know where to publish it"
         )
-    from swarm.tasks.sequels import read_signature  # Celery is loaded by those who name a task
+    from swarm.tasks.callbacks import read_signature  # Celery is loaded by those who name a task
 
-    return Sequel(broker=order.broker, signature=read_signature(order.on_end, job_id))
+    return Callback(broker=order.broker, signature=read_signature(order.on_end, job_id))
 
 
 def _find_outcome(order: Order, own: Outcome | None) -> Outcome | None:

@@ -8,18 +8,18 @@ from pathlib import Path
 
 from swarm.agent.spec import AgentSpec
 from swarm.capabilities.context.instructions import Instructions
-from swarm.capabilities.memory.files import Folder
-from swarm.capabilities.memory.shelves import Places
+from swarm.capabilities.memory.files import MemoryFolder
+from swarm.capabilities.memory.stores import Places
 from swarm.capabilities.skills.model import Skills
-from swarm.client.gathering import Gathered
+from swarm.client.project import Project
 from swarm.definitions.catalogue import Catalogue
 from swarm.definitions.grants import Grant
-from swarm.definitions.mcp.reading import explain_absent
+from swarm.definitions.mcp.reader import explain_absent
 from swarm.definitions.mcp.servers import JobServers
 from swarm.permissions.rules import Rules
 from swarm.permissions.sources import PermissionSettings
+from swarm.store.callbacks import Callback
 from swarm.store.fields import JobTerms
-from swarm.store.sequels import Sequel
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class PreparedJob:
     """Its root agent; where files are carried, still without the commit that they begin as."""
     folder: Path
     """The person's folder."""
-    gathered: Gathered
+    project: Project
     """What files say about it."""
     ask_seconds: float
     priority: int
@@ -39,13 +39,13 @@ class PreparedJob:
     """The person was asked about that just now, and does not want it."""
     instructions: Instructions | None = None
     """The instruction files that travel with it; None if they are switched off."""
-    sequel: Sequel | None = None
+    callback: Callback | None = None
     """What is published when it ends."""
     webhook: str = field(default="", repr=False)
     """The address that it brings, with its secret, as JSON."""
     places: Places | None = None
     """Where its agents find what they remember …"""
-    memory_folders: tuple[Folder, ...] = ()
+    memory_folders: tuple[MemoryFolder, ...] = ()
     """… and what lies in files for that."""
     digest: str = ""
     """Of the order, if it may be submitted again; empty otherwise."""
@@ -60,7 +60,7 @@ class PreparedJob:
             weight=self.priority,
             order=self.digest,
             memory="" if self.places is None else self.places.model_dump_json(),
-            sequel=self.sequel,
+            callback=self.callback,
         )
 
     def asking(self, base_url: str) -> PreparedJob:
@@ -70,34 +70,34 @@ class PreparedJob:
     @property
     def documents(self) -> dict[str, str]:
         """What travels with it besides definitions, by what it is."""
-        servers, skills = self.gathered.configured.servers, self.skills
+        servers, skills = self.project.configured.servers, self.skills
         given = {
             "instructions": self.instructions,
             "skills": skills if skills.skills else None,
             "servers": JobServers(servers=list(servers)) if servers else None,
-            "hooks": self.gathered.hooks.holding(trusted=self.trusted) or None,
+            "hooks": self.project.hooks.holding(trusted=self.trusted) or None,
         }
         return {name: document.model_dump_json() for name, document in given.items() if document is not None}
 
     @property
     def catalogue(self) -> Catalogue:
         """The types of agents that it may have."""
-        return self.gathered.catalogue
+        return self.project.catalogue
 
     @property
     def permissions(self) -> PermissionSettings:
         """What settings files and the order say."""
-        return self.gathered.permissions
+        return self.project.permissions
 
     @property
     def trusted(self) -> bool:
         """What files of the workspace loosen holds."""
-        return self.gathered.trusted
+        return self.project.trusted
 
     @property
     def skills(self) -> Skills:
         """The skills and commands that travel with it."""
-        return self.gathered.skills
+        return self.project.skills
 
     @property
     def rules(self) -> Rules:
@@ -107,7 +107,7 @@ class PreparedJob:
     @property
     def grants(self) -> list[Grant]:
         """What files of the workspace would loosen, or loosen, if it is trusted."""
-        return self.gathered.grants
+        return self.project.grants
 
     @property
     def ignored(self) -> str:
@@ -122,8 +122,8 @@ class PreparedJob:
     @property
     def warnings(self) -> list[str]:
         """What the settings files held that could not be used, or was not."""
-        found = [*self.gathered.problems, *(self.instructions.problems if self.instructions else ())]
+        found = [*self.project.problems, *(self.instructions.problems if self.instructions else ())]
         problems = [str(problem) for problem in found]
-        if lack := explain_absent(self.spec.definition, self.gathered.configured, self.catalogue.unapproved):
+        if lack := explain_absent(self.spec.definition, self.project.configured, self.catalogue.unapproved):
             problems.append(f"{self.spec.definition.name}: {lack}")
         return [*problems, self.ignored] if self.ignored else problems

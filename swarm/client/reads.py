@@ -12,15 +12,15 @@ from pydantic import BaseModel, Field
 
 from swarm.capabilities.mapping.maps import LineResult, MapView
 from swarm.capabilities.team.board import TaskTexts, TaskView
-from swarm.capabilities.team.scratchpad import PageView
-from swarm.client.correspondence import Mailbox
+from swarm.capabilities.team.scratchpad import PadPage
 from swarm.client.failures import BadRequest
-from swarm.client.gathering import gather
+from swarm.client.messages import Mailbox
 from swarm.client.operations import AgentId, Count, Cursor, Folder, Invocation, JobId, MapId, Table, WaitSeconds
 from swarm.client.preparation import find_workspace
+from swarm.client.project import gather
 from swarm.core.records import AgentView, Event, JobView, read_event
 from swarm.mailbox import Message
-from swarm.permissions.ceiling import Wanted
+from swarm.permissions.ceiling import Request
 from swarm.store.questions import Question
 
 READS = Table()
@@ -73,7 +73,7 @@ class BoardTask(BaseModel):
 class PageText(BaseModel):
     """One page of a scratchpad."""
 
-    page: PageView
+    page: PadPage
     text: str
 
 
@@ -157,12 +157,12 @@ def follow_job(call: Invocation, job: JobId, after: Cursor = "0", wait_seconds: 
 
 
 def _await_new(
-    read: Callable[[float], Sequence[_Found]], seconds: float, is_over: Callable[[], bool]
+    read: Callable[[float], Sequence[_Found]], seconds: float, has_ended: Callable[[], bool]
 ) -> tuple[Sequence[_Found], bool]:
     """The entries that `read` finds within so long, and whether it was over before they were read."""
     deadline = time.monotonic() + seconds
     while True:
-        left, over = deadline - time.monotonic(), is_over()
+        left, over = deadline - time.monotonic(), has_ended()
         found = read(0 if over else max(0, min(_LOOK_SECONDS, left)))
         if found or over or left <= 0:
             return found, over
@@ -194,7 +194,7 @@ def get_board(call: Invocation, job: JobId) -> list[BoardTask]:
 
 
 @READS.get("/jobs/{job}/pad", wrap="pages")
-def list_pages(call: Invocation, job: JobId) -> list[PageView]:
+def list_pages(call: Invocation, job: JobId) -> list[PadPage]:
     """The pages of the scratchpad that a job's agents share, without their texts."""
     return call.swarm.job(job).pad()
 
@@ -256,7 +256,7 @@ def list_agent_types(
     if folder is None:
         raise BadRequest("the query: workspace: name the folder that the job is to work in", "workspace")
     place = find_workspace(folder)
-    call.swarm.ceiling.hold(Wanted(workspace=place))
+    call.swarm.ceiling.hold(Request(workspace=place))
     found = gather(place, call.swarm.settings)
     types = [one for _, one in sorted(found.catalogue.definitions.items()) if one.mode != "subagent"]
     untrusted = found.grants and not found.trusted

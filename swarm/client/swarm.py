@@ -19,19 +19,19 @@ from typing import TYPE_CHECKING, Any
 
 from swarm.agent.entries import Entry, Exchanged, Mail
 from swarm.agent.needs import Has, read_workers
-from swarm.client.correspondence import Mailbox
 from swarm.client.jobs import Job as Job
 from swarm.client.jobs import show_lack
+from swarm.client.messages import Mailbox
 from swarm.client.order import MapOrder, Order, takes
 from swarm.core.errors import ConfigurationError
 from swarm.core.log import EventLog
 from swarm.core.records import AgentView, JobView
 from swarm.core.settings import Settings, load_settings
 from swarm.mailbox import USER
-from swarm.permissions.ceiling import UNLIMITED, Ceiling, Wanted
+from swarm.permissions.ceiling import UNLIMITED, Ceiling, Request
 from swarm.permissions.modes import AFTER_PLAN, MODES
 from swarm.store.connection import connect, hide_password, redis_url
-from swarm.store.happenings import KEEP_SECONDS, Happening, Happenings
+from swarm.store.external_events import KEEP_SECONDS, ExternalEvent, ExternalEvents
 from swarm.store.outage import Outage
 from swarm.store.questions import Questions
 from swarm.store.store import Store
@@ -74,9 +74,9 @@ class Swarm:
 
     def outlasting(self, job_id: str) -> Swarm:
         """The same for somebody who watches one job: every call waits for a Redis that is away, and says that the job does."""
-        patient = copy.copy(self)
-        patient.store = self.store.outlasting(Outage(self.tell, who=job_id))
-        return patient
+        batch = copy.copy(self)
+        batch.store = self.store.outlasting(Outage(self.tell, who=job_id))
+        return batch
 
     def within(self, ceiling: Ceiling) -> Swarm:
         """A client whose submissions, messages and answers are held to a ceiling: what goes beyond it raises `BeyondCeiling`."""
@@ -131,7 +131,7 @@ class Swarm:
 
         Raises `RedisUnavailable`, `IdempotencyConflict`, and `GitFailed` where its files cannot be sent to the hub.
         """
-        from swarm.client.placing import place_job
+        from swarm.client.submission import place_job
 
         return place_job(self, prepared)
 
@@ -147,7 +147,7 @@ class Swarm:
     def find_lacks(self, count: int = 20) -> dict[str, str]:
         """Of the newest jobs, by id, those with agents that nobody can serve, and why."""
         jobs = [self.job(record.id) for record in self.store.jobs.newest(count) if not record.ended]
-        return {job.id: lack for job in jobs if (lack := job.find_lack())}
+        return {job.id: lack for job in jobs if (lack := job.find_unmet())}
 
     def agent(self, agent_id: str) -> AgentView:
         """One agent as it stands. Raises `UnknownAgent`."""
@@ -189,16 +189,16 @@ class Swarm:
         """
         if not mode and (most := self.ceiling.bound_mode(AFTER_PLAN)) != AFTER_PLAN:
             mode = most
-        self.ceiling.hold(Wanted(mode=next((one for one in MODES if one == mode), None), allow=always))
+        self.ceiling.hold(Request(mode=next((one for one in MODES if one == mode), None), allow=always))
         self.publish(self.questions.answer(question_id, answer, reason=reason, mode=mode, by=by, always=always))
 
-    def event(self, key: str, data: str = "", *, keep_seconds: float = KEEP_SECONDS, by: str = USER) -> Happening:
+    def event(self, key: str, data: str = "", *, keep_seconds: float = KEEP_SECONDS, by: str = USER) -> ExternalEvent:
         """Tell an event from outside: agents that wait for its key (the tool `WaitFor`) go on, and others find it for `keep_seconds`.
 
         The first event of a key stays: what a second one says changes nothing, and the first is returned, with `new` false. Keys are
         the swarm's; `by` says who told it. Raises `ConfigurationError` for a key or data that cannot be used.
         """
-        told, effect = Happenings(self.store.keyspace).tell(key, data, by=by, keep_seconds=keep_seconds)
+        told, effect = ExternalEvents(self.store.keyspace).tell(key, data, by=by, keep_seconds=keep_seconds)
         self.publish(effect)
         return told
 

@@ -18,11 +18,12 @@ from swarm.core.records import JobView
 from swarm.core.settings import Settings
 from swarm.permissions.arrivals import find_arrivals, spread
 from swarm.store.store import Store
-from swarm.workspace.applying import Change, ChangedMeanwhile
+from swarm.workspace.changes_applied import Change, ChangedMeanwhile
 from swarm.workspace.checkouts import job_url, lend_objects, open_checkout, place_checkout
 from swarm.workspace.copies import ATTEMPTS, Copies, find_objects
 from swarm.workspace.git import run_git
-from swarm.workspace.merging import (
+from swarm.workspace.git_command import call_git
+from swarm.workspace.merge import (
     Strategy,
     describe_conflicts,
     leave_out,
@@ -31,7 +32,6 @@ from swarm.workspace.merging import (
     read_blob,
     resolve,
 )
-from swarm.workspace.plumbing import call_git
 from swarm.workspace.repository import Repository
 
 

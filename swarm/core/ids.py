@@ -44,9 +44,9 @@ def request_id(agent_id: str, tool_use_id: str) -> str:
     return "request-" + _digest("request", agent_id, tool_use_id)
 
 
-def sequel_id(job_id: str, place: int) -> str:
+def callback_id(job_id: str, place: int) -> str:
     """The id of a task that is published when a job ends: of the first, or of one that follows it."""
-    return f"sequel-{_digest('sequel', job_id, str(place))}"
+    return f"sequel-{_digest('callback', job_id, str(place))}"
 
 
 def question_id(agent_id: str, tool_use_id: str) -> str:

@@ -74,7 +74,7 @@ class Settings(BaseSettings):
     request_timeout_seconds: float = 600.0
     """How long one model request may take in all."""
     batch_seconds: float = Field(default=30.0, gt=0)
-    """For how long requests that have time (`swarm map --patient`) are gathered before they are sent as one batch."""
+    """For how long requests that have time (`swarm map --batch`) are gathered before they are sent as one batch."""
     silence_seconds: float = Field(default=60.0, gt=0)
     """After this long without a sign of life from the model's server (a ping is one) a request counts as hung."""
     recheck_seconds: float = Field(default=60.0, gt=0)

@@ -19,7 +19,7 @@ from swarm.core.errors import UnknownDefinition
 from swarm.definitions.cache import read_cached, shipped_definitions, stamp_of
 from swarm.definitions.codex import read_codex_config, read_codex_role
 from swarm.definitions.grants import Grant
-from swarm.definitions.hook_words import grant_of
+from swarm.definitions.hook_commands import grant_of
 from swarm.definitions.markdown import read_markdown
 from swarm.definitions.mcp.servers import Server, describe_use
 from swarm.definitions.model import AgentDefinition

@@ -23,7 +23,7 @@ _SHELLS = ("", "bash", "sh")
 
 def read_hooks(table: Any, origin: Origin, source: str) -> tuple[list[Hook], list[str]]:
     """The hooks of a `hooks` table, and in sentences what of it cannot be used; never raises."""
-    reading = _Reading(origin, source)
+    reading = _HookReader(origin, source)
     if isinstance(table, Mapping):
         for event, groups in table.items():
             reading.read_event(str(event), groups)
@@ -32,7 +32,7 @@ def read_hooks(table: Any, origin: Origin, source: str) -> tuple[list[Hook], lis
     return reading.hooks[:MAX_HOOKS], list(reading.tell())
 
 
-class _Reading:
+class _HookReader:
     def __init__(self, origin: Origin, source: str) -> None:
         self.origin, self.source = origin, source
         self.hooks: list[Hook] = []

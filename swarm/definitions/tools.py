@@ -92,7 +92,7 @@ class ToolRow:
     which need the tool (`servers`); one that is a program (`program`), and has nothing else."""
     sets_mode: Literal["", "plan"] = ""
     """The permission mode that a call, once it is allowed, puts its agent in: that is all it does."""
-    standing: Literal["", "last", "each"] = ""
+    heartbeat: Literal["", "last", "each"] = ""
     """What its last call says, or its last one about each subject, holds until the next one, so it is said again when a summary takes the
     conversation's place."""
     timeout_seconds: float | None = None
@@ -156,12 +156,12 @@ _BUILTIN = (
     ToolRow("Grep", Kind.LOOK, "swarm.tools.search:GREP", "path", "read", inner="glob", activity="Grep {pattern}",
             aliases="grepsearch searchfiles contentsearch textsearch"),
     ToolRow("LS", Kind.LOOK, "swarm.tools.search:LS", "path", "read", aliases="list listfiles listdir listdirectory"),
-    ToolRow("TodoWrite", Kind.LOOK, "swarm.tools.todo:TODO_WRITE", internal=True, standing="last",
+    ToolRow("TodoWrite", Kind.LOOK, "swarm.tools.todo:TODO_WRITE", internal=True, heartbeat="last",
             aliases="todo writetodos updateplan"),
     ToolRow("WebFetch", Kind.LOOK, "swarm.tools.web.fetch_tool:WEB_FETCH", "url", "domain", network=True, timeout_seconds=60,
             aliases="fetch"),
     ToolRow("WebSearch", Kind.LOOK, "swarm.tools.web.search_tool:WEB_SEARCH", "query", network=True),
-    ToolRow("Skill", Kind.LOOK, "swarm.capabilities.skills.skill_tool:SKILL", "skill", "name", needs="skills", standing="each"),
+    ToolRow("Skill", Kind.LOOK, "swarm.capabilities.skills.skill_tool:SKILL", "skill", "name", needs="skills", heartbeat="each"),
     ToolRow("SlashCommand", Kind.EFFECT, "", "command", "name"),
 
     ToolRow(PROGRAM, Kind.EFFECT, "swarm.tools.program:ONCE", "command", "command", needs_shell=True, needs="program"),
@@ -178,14 +178,14 @@ _BUILTIN = (
     ToolRow("MergeAgent", Kind.AGENTS, "swarm.tools.agents:MERGE_AGENT", "agent_id", comes_with="Agent", needs="children"),
     ToolRow("SendMessage", Kind.SEND, "swarm.tools.messages:SEND_MESSAGE", "to", of_teammates=True, activity="SendMessage to {to}",
             aliases="sendinput followuptask updateasynctask"),
-    ToolRow("AskUserQuestion", Kind.ASK, "swarm.tools.asking:ASK_USER", "question", root_only=True, in_background=False,
+    ToolRow("AskUserQuestion", Kind.ASK, "swarm.tools.questions:ASK_USER", "question", root_only=True, in_background=False,
             needs="person", activity="asking: {question}", aliases="question askuser requestuserinput"),
-    ToolRow("WaitFor", Kind.ASK, "swarm.tools.asking:WAIT_FOR", "event", needs="first", activity="waiting for the event {event}",
+    ToolRow("WaitFor", Kind.ASK, "swarm.tools.questions:WAIT_FOR", "event", needs="first", activity="waiting for the event {event}",
             aliases="waitforevent"),
-    ToolRow("EnterPlanMode", Kind.SHARED, "swarm.tools.asking:ENTER_PLAN_MODE", root_only=True, shipped_only=True, in_background=False,
+    ToolRow("EnterPlanMode", Kind.SHARED, "swarm.tools.questions:ENTER_PLAN_MODE", root_only=True, shipped_only=True, in_background=False,
             needs="planner", sets_mode="plan", activity="entering plan mode", aliases="planenter"),
-    ToolRow("ExitPlanMode", Kind.ASK, "swarm.tools.asking:EXIT_PLAN_MODE", root_only=True, while_planning=True, comes_with="EnterPlanMode",
-            needs="plan", activity="handing in its plan", aliases="planexit"),
+    ToolRow("ExitPlanMode", Kind.ASK, "swarm.tools.questions:EXIT_PLAN_MODE", root_only=True, while_planning=True,
+            comes_with="EnterPlanMode", needs="plan", activity="handing in its plan", aliases="planexit"),
 
     ToolRow("TeamCreate", Kind.SHARED, "swarm.capabilities.team.team_tools:TEAM_CREATE", "name", root_only=True, shipped_only=True,
             in_background=False, adds_agents=True, needs="lead"),

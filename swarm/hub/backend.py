@@ -11,7 +11,7 @@ from pathlib import Path
 
 from swarm.core.errors import ConfigurationError
 from swarm.workspace.git import config_variables
-from swarm.workspace.plumbing import BARE_ENVIRONMENT, NEVER_CHECKED
+from swarm.workspace.git_command import BARE_ENVIRONMENT, NEVER_CHECKED
 
 _BUFFER_BYTES = 1 << 20
 """So much of a reply may wait while the body still is read: git says little before it has all of it."""
@@ -58,7 +58,7 @@ async def run_git(*arguments: str, cwd: Path) -> None:
         raise OSError(f"git {arguments[0]}: {complaint.decode(errors='replace').strip()[-500:]}")
 
 
-class Backend:
+class GitBackend:
     """One request in git's hands. End it, whatever has happened."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
@@ -67,7 +67,7 @@ class Backend:
         self._stdin, self._stdout = process.stdin, process.stdout
 
     @classmethod
-    async def start(cls, folder: Path, request: Mapping[str, str], most_bytes: int) -> Backend:
+    async def start(cls, folder: Path, request: Mapping[str, str], most_bytes: int) -> GitBackend:
         """Git, at work on a request (CGI's variables) in the hub's folder; a pack that is pushed may be of so many bytes."""
         environment = git_environment(**{"receive.maxInputSize": str(max(1, most_bytes))})
         try:

@@ -31,7 +31,7 @@ _NOTHING = re.compile(rb"0+")
 
 
 @dataclass(frozen=True)
-class Place:
+class RepositoryPlace:
     """One repository: what it is below, and its name, for a job its id."""
 
     project: str
@@ -52,26 +52,26 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Ask:
+class Query:
     """What a request asks for."""
 
-    place: Place
+    place: RepositoryPlace
     act: Act
     begins: bool
     """It asks what is there, before the fetch or push itself."""
 
 
-def read_ask(method: str, path: str, query: str) -> Ask | None:
+def read_ask(method: str, path: str, query: str) -> Query | None:
     """What this request asks for; None: it is none of git's."""
     if (found := _PATH.fullmatch(path)) is None:
         return None
-    place, last = Place(found[1], found[2]), found[3]
+    place, last = RepositoryPlace(found[1], found[2]), found[3]
     if last == "info/refs":
         act = _SERVICES.get(query)
-        return Ask(place, act, True) if method == "GET" and act else None  # type: ignore[arg-type]
+        return Query(place, act, True) if method == "GET" and act else None  # type: ignore[arg-type]
     if method != "POST" or query:
         return None
-    return Ask(place, "push" if last == "git-receive-pack" else "fetch", False)
+    return Query(place, "push" if last == "git-receive-pack" else "fetch", False)
 
 
 @dataclass

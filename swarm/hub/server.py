@@ -16,9 +16,9 @@ from tornado.iostream import StreamClosedError
 from tornado.web import Application, Finish, RequestHandler, stream_request_body
 
 from swarm.core.log import EventLog
-from swarm.hub.backend import Backend
-from swarm.hub.depot import Depot, Full, Room
-from swarm.hub.requests import Ask, CommandReader, read_ask, was_taken
+from swarm.hub.backend import GitBackend
+from swarm.hub.repositories import Full, PushQuota, RepositoryStore
+from swarm.hub.requests import CommandReader, Query, read_ask, was_taken
 
 log = EventLog("swarm.hub")
 AT_ONCE = 32
@@ -37,7 +37,7 @@ _ASKED_BYTES = 16 << 20
 class Hub:
     """What the requests of one hub share."""
 
-    depot: Depot
+    repositories: RepositoryStore
     token: str
     slots: asyncio.Semaphore
 
@@ -48,10 +48,10 @@ class GitHandler(RequestHandler):
 
     def initialize(self, hub: Hub) -> None:
         self._hub = hub
-        self._backend: Backend | None = None
+        self._backend: GitBackend | None = None
         self._holds_slot = False
         self._received, self._began = 0, time.monotonic()
-        self._ask: Ask | None = None
+        self._ask: Query | None = None
         self._commands: CommandReader | None = None
 
     def set_default_headers(self) -> None:
@@ -66,14 +66,14 @@ class GitHandler(RequestHandler):
         path, _, query = self.request.uri.partition("?") if self.request.uri else ("", "", "")
         if (ask := read_ask(self.request.method or "", path, query)) is None:
             self._refuse(404, "the hub serves git repositories at /FOLDER/NAME.git and nothing else")
-        self._ask, depot = ask, self._hub.depot
+        self._ask, repositories = ask, self._hub.repositories
         most = self._find_room(ask)
         if ask.act == "push" and ask.begins:
-            await depot.make(ask.place)
-        if not depot.has(ask.place):
+            await repositories.make(ask.place)
+        if not repositories.has(ask.place):
             self._refuse(404, f"there is no repository {ask.place}: nothing was pushed to it, or its job was removed")
         if ask.place.is_base:
-            depot.touch(ask.place)
+            repositories.touch(ask.place)
         if ask.act == "push" and not ask.begins:
             if "Content-Encoding" in self.request.headers:
                 self._refuse(415, "what is pushed is read, so it must not be packed once more")
@@ -83,16 +83,16 @@ class GitHandler(RequestHandler):
         assert isinstance(self.request.connection, HTTP1Connection)
         # What surrounds a pack takes some bytes more than the pack, whose size git itself bounds.
         self.request.connection.set_max_body_size(most + _ASKED_BYTES if ask.act == "push" else _ASKED_BYTES)
-        self._backend = await Backend.start(depot.folder, self._variables(path, query), most)
+        self._backend = await GitBackend.start(repositories.folder, self._variables(path, query), most)
 
-    def _find_room(self, ask: Ask) -> int:
+    def _find_room(self, ask: Query) -> int:
         if ask.act != "push":
             return 0
-        match self._hub.depot.room(ask.place):
+        match self._hub.repositories.room(ask.place):
             case Full(why, for_good):
                 remedy = "raise SWARM_HUB_JOB_MIB of the hub" if for_good else "free its disk, or raise SWARM_HUB_MIB"
                 self._refuse(413 if for_good else 507, f"no room: {why}; {remedy}")
-            case Room(most):
+            case PushQuota(most):
                 return most
 
     def _variables(self, path: str, query: str) -> dict[str, str]:
@@ -136,13 +136,13 @@ class GitHandler(RequestHandler):
         if self._commands is not None:
             await self._count(self._ask, await self._backend.ended_well() and was_taken(report))
 
-    async def _count(self, ask: Ask, taken: bool) -> None:
-        depot = self._hub.depot
+    async def _count(self, ask: Query, taken: bool) -> None:
+        repositories = self._hub.repositories
         if taken:
-            depot.count(ask.place, self._received)
+            repositories.count(ask.place, self._received)
         else:
             # Of what git refused it keeps nothing as a rule; what it did keep is there to be seen.
-            depot.note_size(ask.place, (await asyncio.to_thread(depot.measure, ask.place))[0])
+            repositories.note_size(ask.place, (await asyncio.to_thread(repositories.measure, ask.place))[0])
         self._tell("hub.pushed" if taken else "hub.push_failed")
 
     post = get
@@ -204,9 +204,9 @@ class HealthHandler(RequestHandler):
         self.finish("ok\n")
 
 
-def make_server(depot: Depot, token: str) -> HTTPServer:
+def make_server(repositories: RepositoryStore, token: str) -> HTTPServer:
     """The server of these repositories; it listens nowhere yet."""
-    hub = Hub(depot, token, asyncio.Semaphore(AT_ONCE))
+    hub = Hub(repositories, token, asyncio.Semaphore(AT_ONCE))
     routes: list[Any] = [("/health", HealthHandler), ("/.*", GitHandler, {"hub": hub})]
     return HTTPServer(
         Application(routes, log_function=lambda handler: None, compress_response=False),

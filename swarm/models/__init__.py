@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from pydantic import BaseModel, Field
 
 from swarm.core.records import Usage as Usage
-from swarm.models.limits import Limits as Limits
+from swarm.models.limits import RateLimits as RateLimits
 
 Block = dict[str, Any]
 """A content block in the Messages API's own shape, kept exactly as the API sent it."""
@@ -62,7 +62,7 @@ Hear = Callable[[int, Block, str], None]
 """Told each piece of text, thinking or a call's input as it streams: its block's number, the block as it began, the piece."""
 
 
-Heed = Callable[[Limits], None]
+ApplyLimits = Callable[[RateLimits], None]
 """Told what the server says of its limits, when a response begins or a request is refused."""
 
 
@@ -74,7 +74,7 @@ class Model(Protocol):
         request: ModelRequest,
         on_progress: Progress | None = None,
         on_words: Hear | None = None,
-        on_limits: Heed | None = None,
+        on_limits: ApplyLimits | None = None,
     ) -> Reply:
         """Make one attempt and return the whole reply.
 

@@ -18,11 +18,11 @@ from pydantic import ValidationError
 
 from swarm.core.errors import ConfigurationError, ModelError, PermanentModelError, TransientModelError
 from swarm.core.settings import Settings
-from swarm.models import Hear, Heed, ModelRequest, Progress, Reply
+from swarm.models import ApplyLimits, Hear, ModelRequest, Progress, Reply
 from swarm.models.batches import BatchLane
 from swarm.models.catalogue import describe_aliases, max_output
-from swarm.models.connecting import REHEARSAL_KEY, certificates, connect, is_loopback
-from swarm.models.encoding import Encoder
+from swarm.models.connection import REHEARSAL_KEY, certificates, connect, is_loopback
+from swarm.models.encoder import Encoder
 from swarm.models.failures import credentials_failure, response_failure, stream_failure
 from swarm.models.limits import name_limit_class, read_limits
 from swarm.models.reply import ReplyBuilder
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from anthropic import Anthropic, Stream
     from anthropic.types import RawMessageStreamEvent
 
-    from swarm.models.connecting import Client
+    from swarm.models.connection import Client
 
 _SUMMARIES = "compact-2026-09-04"
 """The beta of requests that ask for a summary, and of all that begin with one."""
@@ -108,7 +108,7 @@ class AnthropicModel:
         request: ModelRequest,
         on_progress: Progress | None = None,
         on_words: Hear | None = None,
-        on_limits: Heed | None = None,
+        on_limits: ApplyLimits | None = None,
     ) -> Reply:
         """Make one attempt and return the whole reply. Raises what `Model.complete` says, and `ConfigurationError`."""
         deadline = time.monotonic() + self._settings.request_timeout_seconds
@@ -166,7 +166,7 @@ class AnthropicModel:
         if client is not None:
             client.close()
 
-    def _open_stream(self, request: ModelRequest, on_limits: Heed | None) -> Stream[RawMessageStreamEvent]:
+    def _open_stream(self, request: ModelRequest, on_limits: ApplyLimits | None) -> Stream[RawMessageStreamEvent]:
         client = self._client()
         most = max_output(request.model, prices_file=self._settings.prices_file)
         try:

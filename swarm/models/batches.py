@@ -24,7 +24,7 @@ _EARLIER_SECONDS = 600.0
 """By how much the API's clock and Redis' may differ."""
 
 
-class Found(NamedTuple):
+class ListedBatch(NamedTuple):
     """A batch as the API lists it."""
 
     id: str
@@ -43,16 +43,16 @@ class BatchLane:
         requests: list[Any] = [{"custom_id": name, "params": body} for name, body in bodies.items()]
         return str(self._ask(lambda api: api.messages.batches.create(requests=requests, timeout=POST_SECONDS).id))
 
-    def look(self, batch: str) -> Found:
+    def look(self, batch: str) -> ListedBatch:
         """A batch as it stands."""
         return self._ask(lambda api: _found(api.messages.batches.retrieve(batch)))
 
-    def since(self, moment: float) -> list[Found]:
+    def since(self, moment: float) -> list[ListedBatch]:
         """The batches that were made after that moment (Unix seconds) or shortly before it, newest first."""
         earliest = datetime.fromtimestamp(moment - _EARLIER_SECONDS, UTC)
 
-        def read(api: Anthropic) -> list[Found]:
-            listed: list[Found] = []
+        def read(api: Anthropic) -> list[ListedBatch]:
+            listed: list[ListedBatch] = []
             for batch in api.messages.batches.list(limit=_LISTED):
                 if batch.created_at < earliest or len(listed) == _MOST_LISTED:
                     break
@@ -109,7 +109,7 @@ def read_result(result: Mapping[str, Any], *, model: str, aliases: str) -> Reply
     raise stream_failure(error, model=model, provider="anthropic", aliases=aliases)
 
 
-def _found(batch: Any) -> Found:
+def _found(batch: Any) -> ListedBatch:
     counts = batch.request_counts
     total = counts.processing + counts.succeeded + counts.errored + counts.canceled + counts.expired
-    return Found(batch.id, batch.processing_status == "ended", total)
+    return ListedBatch(batch.id, batch.processing_status == "ended", total)

@@ -27,7 +27,7 @@ _CREDENTIALS = (
 """What tells one account from another; who has the same of all of these shares its limits."""
 
 
-class Limits(NamedTuple):
+class RateLimits(NamedTuple):
     """What the head of a response says; of each limit a minute, 0: it is not stated."""
 
     requests: int = 0
@@ -39,14 +39,14 @@ class Limits(NamedTuple):
     output_left: int = -1
 
 
-NOTHING_STATED = Limits()
+NOTHING_STATED = RateLimits()
 
 
-def read_limits(headers: Mapping[str, str]) -> Limits:
+def read_limits(headers: Mapping[str, str]) -> RateLimits:
     """The limits that a response's headers state; what is no number is not stated."""
     stated = [_number(headers.get(f"anthropic-ratelimit-{kind}-limit"), 0) for kind in _KINDS]
     left = [_number(headers.get(f"anthropic-ratelimit-{kind}-remaining"), -1) for kind in _KINDS]
-    return Limits(*stated, *left)
+    return RateLimits(*stated, *left)
 
 
 def name_limit_class(provider: str, base_url: str | None, model: str) -> str:

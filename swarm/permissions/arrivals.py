@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
 
 from swarm.permissions.path_rules import is_inside, is_protected
-from swarm.workspace.applying import LINK, Change
+from swarm.workspace.changes_applied import LINK, Change
 
 Content = Callable[[Change], bytes]
 

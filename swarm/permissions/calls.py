@@ -18,7 +18,7 @@ from swarm.workspace import is_output
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Judgement:
     """What was decided, why (fit to be given to the model), and the rule that did it, if one did."""
 
     action: Action
@@ -31,7 +31,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Call:
+class JudgedCall:
     """One call, and what it is judged by."""
 
     tool: str
@@ -58,47 +58,47 @@ class Call:
         return row_of(self.tool)
 
 
-def judge_call(call: Call) -> Verdict:
+def judge_call(call: JudgedCall) -> Judgement:
     if denied := _by_rules("deny", call) or _denied_to_read(call):
         return denied
     planned = _is_plan_file(call)
     if call.mode == "plan" and call.row.has_effects and not call.looks and not planned and not call.row.is_internal:
-        return Verdict("deny", _plan_reason(call))
+        return Judgement("deny", _plan_reason(call))
     if asked := _by_rules("ask", call):
         return asked
     if call.row.writes_files and not planned and call.mode != "bypassPermissions":
         path = _path_of(call)
         if path is not None and is_protected(path, call.workspace):
-            return Verdict(
+            return Judgement(
                 "ask", f"{path} is configuration that tools obey; changing it is always asked about", by_person=True
             )
     return _by_rules("allow", call) or _by_mode(call, planned)
 
 
-def _by_rules(action: Action, call: Call) -> Verdict | None:
+def _by_rules(action: Action, call: JudgedCall) -> Judgement | None:
     return next((by_rule(action, rule) for rule in call.rules.about(action, call.tool) if matches(rule, call)), None)
 
 
-def _by_mode(call: Call, planned: bool) -> Verdict:
+def _by_mode(call: JudgedCall, planned: bool) -> Judgement:
     mode, tool, row = call.mode, call.tool, call.row
     if mode == "bypassPermissions":
-        return Verdict("allow", "allowed in the mode bypassPermissions")
+        return Judgement("allow", "allowed in the mode bypassPermissions")
     if planned and mode == "plan":
-        return Verdict("allow", "the plan file may be written in plan mode")
+        return Judgement("allow", "the plan file may be written in plan mode")
     if row.is_internal:
-        return Verdict("allow", f"{tool} is carried out by the runtime")
+        return Judgement("allow", f"{tool} is carried out by the runtime")
     if row.network:
-        return Verdict("ask", f"{tool} reaches the network and no rule allows this call")
+        return Judgement("ask", f"{tool} reaches the network and no rule allows this call")
     if not row.has_effects:
-        return Verdict("allow", f"{tool} changes nothing")
+        return Judgement("allow", f"{tool} changes nothing")
     if row.writes_files and mode == "acceptEdits":
         path = _path_of(call)
         if path is not None and any(
             is_inside(path, folder, call.workspace) for folder in (call.workspace, *call.folders)
         ):
-            return Verdict("allow", "edits in the workspace are allowed in the mode acceptEdits")
-        return Verdict("ask", "the file is outside of the workspace")
-    return Verdict("ask", f"{tool} has effects and no rule allows this call")
+            return Judgement("allow", "edits in the workspace are allowed in the mode acceptEdits")
+        return Judgement("ask", "the file is outside of the workspace")
+    return Judgement("ask", f"{tool} has effects and no rule allows this call")
 
 
 def rules_against_reading(rules: Rules) -> list[Rule]:
@@ -106,7 +106,7 @@ def rules_against_reading(rules: Rules) -> list[Rule]:
     return [rule for rule in rules.about("deny", READ) if rule.spec is not None]
 
 
-def _denied_to_read(call: Call) -> Verdict | None:
+def _denied_to_read(call: JudgedCall) -> Judgement | None:
     """A file that may not be read may not be changed either."""
     if not call.row.writes_files:
         return None
@@ -115,20 +115,20 @@ def _denied_to_read(call: Call) -> Verdict | None:
     return next((by_rule("deny", rule) for rule in unread), None)
 
 
-def matches(rule: Rule, call: Call) -> bool:
+def matches(rule: Rule, call: JudgedCall) -> bool:
     if not _matches_spec(rule, call):
         return False
     return not any(_excepts(exception, rule, call) for exception in rule.exceptions)
 
 
-def _excepts(exception: Rule, rule: Rule, call: Call) -> bool:
+def _excepts(exception: Rule, rule: Rule, call: JudgedCall) -> bool:
     """Whether an exception takes the call out of the rule: in doubt it does for rules that allow, and only for them."""
     if rule.action == "allow":
         exception = exception.model_copy(update={"action": "deny"})
     return exception.names(call.tool) and _matches_spec(exception, call)
 
 
-def _matches_spec(rule: Rule, call: Call) -> bool:
+def _matches_spec(rule: Rule, call: JudgedCall) -> bool:
     spec = rule.spec
     if spec is None:
         return True
@@ -155,7 +155,7 @@ def _matches_spec(rule: Rule, call: Call) -> bool:
     return broad and matches_parameter(spec, call.given)
 
 
-def _matches_type(spec: str, call: Call, subject: Any, *, broad: bool) -> bool:
+def _matches_type(spec: str, call: JudgedCall, subject: Any, *, broad: bool) -> bool:
     if ":" in spec and broad and matches_parameter(spec, call.given):
         return True
     if call.given.get("agent_id") and not subject:
@@ -179,7 +179,7 @@ def matches_file(rule: Rule, path: str, workspace: Path, *, folder: bool) -> boo
         return broad
 
 
-def _path_of(call: Call) -> str | None:
+def _path_of(call: JudgedCall) -> str | None:
     path = call.given.get(call.row.subject)
     return path if isinstance(path, str) and path else None
 
@@ -189,7 +189,7 @@ def _looks_below(row: ToolRow) -> bool:
     return row.subject == "path"
 
 
-def _paths_read(call: Call) -> list[str]:
+def _paths_read(call: JudgedCall) -> list[str]:
     """What a reading tool looks at; text kept from another tool's output is no file."""
     path = call.given.get(call.row.subject)
     if not _looks_below(call.row):
@@ -200,7 +200,7 @@ def _paths_read(call: Call) -> list[str]:
     return [folder, f"{folder}/{inner}"] if isinstance(inner, str) else [folder]
 
 
-def _is_plan_file(call: Call) -> bool:
+def _is_plan_file(call: JudgedCall) -> bool:
     path = _path_of(call)
     if call.plan_file is None or call.mode != "plan" or not call.row.writes_files or path is None:
         return False
@@ -213,12 +213,12 @@ def _is_plan_file(call: Call) -> bool:
     return real == plan_real == os.path.join(root_real, os.path.relpath(plan_named, root_named))
 
 
-def _plan_reason(call: Call) -> str:
+def _plan_reason(call: JudgedCall) -> str:
     where = f" but the plan file {call.plan_file}" if call.plan_file is not None else ""
     return f"in plan mode nothing may be changed{where}: {call.tool} was not carried out"
 
 
-def by_rule(action: Action, rule: Rule) -> Verdict:
+def by_rule(action: Action, rule: Rule) -> Judgement:
     words = {"deny": "denied by", "ask": "must be asked about by", "allow": "allowed by"}[action]
     limit = f", which leaves only {', '.join(rule.unless)[:200]}" if rule.unless and action != "allow" else ""
-    return Verdict(action, f"{words} the rule {rule.text} of {rule.source}{limit}", rule)
+    return Judgement(action, f"{words} the rule {rule.text} of {rule.source}{limit}", rule)

@@ -20,15 +20,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from swarm.permissions.calls import Call, Verdict, judge_call, matches_file, rules_against_reading
+from swarm.permissions.calls import JudgedCall, Judgement, judge_call, matches_file, rules_against_reading
 from swarm.permissions.path_rules import compile_paths
 from swarm.permissions.rules import Rules
 from swarm.permissions.shell.judge import find_plain_look, judge_shell
 
-__all__ = ["Call", "Verdict", "find_plain_look", "find_unreadable", "judge", "may_read"]
+__all__ = ["JudgedCall", "Judgement", "find_plain_look", "find_unreadable", "judge", "may_read"]
 
 
-def judge(call: Call) -> Verdict:
+def judge(call: JudgedCall) -> Judgement:
     """Decide about a call."""
     if call.mode == "auto":
         # Who answers its questions is another matter.

@@ -27,7 +27,7 @@ _MAX_STARS = 3
 
 
 @dataclass(frozen=True)
-class _Entry:
+class _RuleEntry:
     tool: str
     pattern: str
     action: Action
@@ -42,14 +42,14 @@ def read_opencode_permission(value: Any, source: str) -> tuple[list[Rule], list[
 def read_opencode_entries(entries: Iterable[tuple[str, str, str]], source: str) -> list[Rule]:
     """The rules of entries that a definition has: tool, pattern, action."""
     known = [
-        _Entry(tool, pattern, _ACTIONS.get(action, "deny"))
+        _RuleEntry(tool, pattern, _ACTIONS.get(action, "deny"))
         for key, pattern, action in entries
         for tool in _tools_meant(key)[0]
     ]
     return _translate(known, source)
 
 
-def _translate(entries: list[_Entry], source: str) -> list[Rule]:
+def _translate(entries: list[_RuleEntry], source: str) -> list[Rule]:
     rules: list[Rule] = []
     for index, entry in enumerate(entries):
         milder = [other for other in entries[index + 1 :] if _SEVERITY[other.action] < _SEVERITY[entry.action]]
@@ -68,9 +68,9 @@ def _translate(entries: list[_Entry], source: str) -> list[Rule]:
     return list(dict.fromkeys(rules))
 
 
-def _list_entries(value: Any) -> tuple[list[_Entry], list[Unusable]]:
+def _list_entries(value: Any) -> tuple[list[_RuleEntry], list[Unusable]]:
     problems: list[Unusable] = []
-    entries: list[_Entry] = []
+    entries: list[_RuleEntry] = []
     tables = {"*": value} if isinstance(value, str) else value
     if not isinstance(tables, Mapping):
         return [], [Unusable("`permission` is neither an action nor a table", 'Write for example {"edit": "ask"}.')]
@@ -89,7 +89,7 @@ def _list_entries(value: Any) -> tuple[list[_Entry], list[Unusable]]:
             tools, known = _tools_meant(str(key))
             if not known:
                 problems.append(Unusable(f"the tool {show(key)} is not known here", "Check its spelling; it is kept."))
-            entries.extend(_Entry(tool, str(pattern).replace("\n", "*"), action) for tool in tools)
+            entries.extend(_RuleEntry(tool, str(pattern).replace("\n", "*"), action) for tool in tools)
     return entries, problems
 
 
@@ -105,17 +105,17 @@ def _tools_meant(key: str) -> tuple[list[str], bool]:
     return [tool, "mcp__" + tool.replace("_", "_*")], "_" in tool
 
 
-def _includes(later: _Entry, earlier: _Entry) -> bool:
+def _includes(later: _RuleEntry, earlier: _RuleEntry) -> bool:
     """Whether everything that `earlier` is about is decided by `later`."""
     return later.tool in ("*", earlier.tool) and later.pattern in ("*", earlier.pattern)
 
 
-def _as_exceptions(entry: _Entry, outer: _Entry, source: str) -> Iterable[str]:
+def _as_exceptions(entry: _RuleEntry, outer: _RuleEntry, source: str) -> Iterable[str]:
     """What a milder entry takes out of a stricter one before it, as entries that match at most what it matches."""
     if outer.tool not in ("*", entry.tool) and entry.tool != "*":
         return
     tool = outer.tool if entry.tool == "*" else entry.tool
-    narrow = _Entry(tool, entry.pattern, "allow")
+    narrow = _RuleEntry(tool, entry.pattern, "allow")
     for name, spec in _as_specs(narrow):
         if tool == "*":
             if spec is None:
@@ -145,7 +145,7 @@ def _allow(tool: str, spec: str | None, source: str) -> list[Rule]:
     return [rule]
 
 
-def _as_specs(entry: _Entry) -> list[tuple[str, str | None]]:
+def _as_specs(entry: _RuleEntry) -> list[tuple[str, str | None]]:
     """The tool with each spec that together say what the entry's pattern says; nothing if that cannot be allowed."""
     strict = entry.action != "allow"
     pattern = re.sub(r"\*+", "*", entry.pattern.strip())

@@ -129,7 +129,7 @@ def _family(rule: Rule) -> Matching | None:
 
 def parse_rule(text: object, action: Action, source: str) -> Rule:
     """Read one entry; tools may go by the names that other systems have for them. Raises `InvalidRule`."""
-    problem = _Reader(text, action, source)
+    problem = _RuleReader(text, action, source)
     if not isinstance(text, str):
         raise problem.refuse("it is not a text", 'Write it in quotes, for example "Bash(git log:*)"')
     entry = text.strip()
@@ -146,7 +146,7 @@ def parse_rule(text: object, action: Action, source: str) -> Rule:
     return Rule(action=action, tool=tool, spec=spec, source=source)
 
 
-class _Reader:
+class _RuleReader:
     """Who to name when an entry is refused."""
 
     def __init__(self, entry: object, action: Action, source: str) -> None:
@@ -157,7 +157,7 @@ class _Reader:
         return InvalidRule(shown if len(shown) <= 80 else f"{shown[:79]}…", self.source, problem, f"{remedy}.")
 
 
-def _check_tool_pattern(tool: str, problem: _Reader) -> None:
+def _check_tool_pattern(tool: str, problem: _RuleReader) -> None:
     if problem.action != "allow":
         return
     server = re.fullmatch(r"mcp__([^*?]+)__.*", tool)

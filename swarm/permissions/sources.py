@@ -15,7 +15,7 @@ from typing import Any, get_args
 from swarm.core.errors import ConfigurationError
 from swarm.definitions.grants import Grant
 from swarm.definitions.jsonc import OWN_SETTINGS, WORKSPACE_SETTINGS, read_table
-from swarm.definitions.mcp.reading import load_servers
+from swarm.definitions.mcp.reader import load_servers
 from swarm.definitions.mcp.servers import server_of
 from swarm.definitions.model import PermissionMode
 from swarm.definitions.names import is_known_tool, split_pattern, suggest

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from swarm.agent.cutting import SUMMARIZE
+from swarm.agent.cut import SUMMARIZE
 
 _COUNT = re.compile(r"\(rehearsed\) Summary of (\d+) replies\b")
 _DEFINITION = re.compile(r'agent type is "([^"]+)"')

@@ -22,7 +22,7 @@ from swarm.rehearsal.conversation import Conversation, read_conversation
 from swarm.rehearsal.faults import ERRORS, FaultPlan
 from swarm.rehearsal.ledger import Ledger, RequestRecord, Unmatched
 from swarm.rehearsal.provider import InputUsage, Measured, Provider, estimate_tokens
-from swarm.rehearsal.scenario import Fault, Reply, Scenario
+from swarm.rehearsal.scenario import Fault, Scenario, ScriptedReply
 from swarm.rehearsal.script import Script
 
 Send = Callable[[bytes], None]
@@ -43,7 +43,7 @@ _log = EventLog(__name__)
 
 
 @dataclass
-class _Exchange:
+class _HttpExchange:
     """One request to `/v1/messages` on its way."""
 
     request: Request
@@ -141,7 +141,7 @@ class Endpoints:
     # -- one message --------------------------------------------------------------------------------------
 
     def _serve_message(self, request: Request, send: Send, request_id: str) -> bool:
-        exchange = _Exchange(request, send, RequestRecord(time=time.time(), request_id=request_id, status=200))
+        exchange = _HttpExchange(request, send, RequestRecord(time=time.time(), request_id=request_id, status=200))
         try:
             self._check_key(request)
             body = self._read_body(request.json(), request.headers.get("anthropic-beta", ""))
@@ -155,7 +155,7 @@ class Endpoints:
             self._send_error(send, refusal, request_id)
             return True
 
-    def _play(self, exchange: _Exchange, body: dict[str, Any]) -> bool:
+    def _play(self, exchange: _HttpExchange, body: dict[str, Any]) -> bool:
         conversation = read_conversation(body)
         exchange.record = replace(exchange.record, definition=conversation.definition, turn=conversation.turn)
         prefix = self._provider.measure(body)
@@ -174,7 +174,7 @@ class Endpoints:
 
     def _reply(
         self,
-        exchange: _Exchange,
+        exchange: _HttpExchange,
         body: dict[str, Any],
         conversation: Conversation,
         fault: Fault | None,
@@ -216,7 +216,7 @@ class Endpoints:
             self._provider.spend(charged["output_tokens"])
 
     def _compose(
-        self, body: dict[str, Any], prefix: Measured, reply: Reply, most: int, room: int
+        self, body: dict[str, Any], prefix: Measured, reply: ScriptedReply, most: int, room: int
     ) -> tuple[list[dict[str, Any]], str]:
         """The content of a reply that may have `most` tokens, in a window that has `room` for so many, and why it stops."""
         if body.get("compaction") is not None:
@@ -247,7 +247,9 @@ class Endpoints:
             "capabilities": {"compaction": {**able, "summarize": able}},
         }
 
-    def _send_message(self, exchange: _Exchange, message: dict[str, Any], seconds: float, fault: Fault | None) -> bool:
+    def _send_message(
+        self, exchange: _HttpExchange, message: dict[str, Any], seconds: float, fault: Fault | None
+    ) -> bool:
         kind = fault.kind if fault else None
         if fault is not None and kind == "slow":
             seconds += _SLOW_SECONDS if fault.seconds is None else fault.seconds
@@ -265,7 +267,7 @@ class Endpoints:
         exchange.send(data)
         return True
 
-    def _send_stream(self, exchange: _Exchange, events: list[bytes], seconds: float, fault: Fault | None) -> bool:
+    def _send_stream(self, exchange: _HttpExchange, events: list[bytes], seconds: float, fault: Fault | None) -> bool:
         headers = [("content-type", "text/event-stream; charset=utf-8"), ("cache-control", "no-cache")]
         headers += self._headers(exchange.record.request_id)
         if fault is None and not seconds:
@@ -354,7 +356,7 @@ class Endpoints:
         return shortest if shortest == longest else self._random.uniform(shortest, longest)
 
 
-def _scope(exchange: _Exchange, body: dict[str, Any]) -> str:
+def _scope(exchange: _HttpExchange, body: dict[str, Any]) -> str:
     """Whose cache it is."""
     return f"{body['model']}\0{exchange.request.api_key}"
 

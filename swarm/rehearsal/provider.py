@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 from swarm.rehearsal.connection import Headers, Request, RequestRefused
 from swarm.rehearsal.conversation import Conversation
-from swarm.rehearsal.scenario import Reply
+from swarm.rehearsal.scenario import ScriptedReply
 from swarm.rehearsal.tree import answer_tree
 
 Play = Callable[[dict[str, Any]], dict[str, Any]]
@@ -55,7 +55,7 @@ class _Size(NamedTuple):
 class Provider:
     """A lenient one: no prompt cache, no limits, no paths of its own, and nothing is refused that can be answered."""
 
-    scripts: dict[str, Callable[[Conversation], Reply | None]] = {"tree": answer_tree}
+    scripts: dict[str, Callable[[Conversation], ScriptedReply | None]] = {"tree": answer_tree}
     """The parts of scenarios that are written in Python."""
 
     def check(self, body: dict[str, Any], betas: str, *, counting: bool = False) -> None:

@@ -98,13 +98,13 @@ FaultKind = Literal[
 ]
 
 
-class Part(BaseModel):
+class ReplyPart(BaseModel):
     """What every part of a scenario has in common: a name that is unknown is refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
 
-class When(Part):
+class When(ReplyPart):
     """Which requests a rule or a fault is for. Every condition given must hold; none given means every request."""
 
     definition: Pattern | None = None
@@ -125,7 +125,7 @@ class When(Part):
     """True matches only requests for a summary of the conversation, of which rules that do not say it hear nothing."""
 
 
-class ToolCall(Part):
+class ScriptedCall(ReplyPart):
     """One `tool_use` block of a reply."""
 
     name: str = Field(min_length=1)
@@ -134,14 +134,14 @@ class ToolCall(Part):
     """Its id, instead of one that no other call has: some servers give an id twice."""
 
 
-class FoundPage(Part):
+class FoundPage(ReplyPart):
     """One result of a search."""
 
     url: str = Field(min_length=1)
     title: str = ""
 
 
-class UsageOverride(Part):
+class UsageOverride(ReplyPart):
     """Token counts to report instead of the simulated ones."""
 
     input_tokens: int | None = Field(default=None, ge=0)
@@ -150,12 +150,12 @@ class UsageOverride(Part):
     cache_read_input_tokens: int | None = Field(default=None, ge=0)
 
 
-class Reply(Part):
+class ScriptedReply(ReplyPart):
     """What the model says. Strings may hold placeholders: {prompt}, {last_result}, {turn}, named groups …"""
 
     text: str | None = None
     thinking: str | None = None
-    tools: tuple[ToolCall, ...] = ()
+    tools: tuple[ScriptedCall, ...] = ()
     found: tuple[FoundPage, ...] | None = None
     """What the server's own search finds, where the request has that tool."""
     stop_reason: StopReason | None = None
@@ -164,20 +164,20 @@ class Reply(Part):
     latency_seconds: Latency | None = None
 
     @model_validator(mode="after")
-    def _says_something(self) -> Reply:
+    def _says_something(self) -> ScriptedReply:
         if not self.model_fields_set & {"text", "thinking", "tools", "stop_reason"}:
             raise ValueError("a reply needs a text, thinking, tools or a stop_reason")
         return self
 
 
-class Rule(Part):
+class ScenarioRule(ReplyPart):
     """`when` this, `reply` that. The first rule of a scenario that matches is taken."""
 
     name: str | None = None
     when: When = When()
     uses: int | None = Field(default=None, ge=1)
     """How many times, over the server's life, the rule may be taken; after that it no longer matches."""
-    reply: Reply
+    reply: ScriptedReply
 
     @model_validator(mode="before")
     @classmethod
@@ -189,7 +189,7 @@ class Rule(Part):
         return data
 
 
-class Fault(Part):
+class Fault(ReplyPart):
     """Something that goes wrong with some of the requests that match `when`."""
 
     kind: Annotated[FaultKind, BeforeValidator(_read_kind)]
@@ -214,7 +214,7 @@ class Fault(Part):
     """`cut` only: break the connection as well, instead of ending the stream politely before `message_stop`."""
 
 
-class Scenario(Part):
+class Scenario(ReplyPart):
     """A whole scenario; `script` names a part of it that is written in Python and asked when no rule matches."""
 
     name: str = Field(min_length=1)
@@ -231,7 +231,7 @@ class Scenario(Part):
     """False: calls tools also where `tool_choice` is none, as some gateways do."""
     script: Literal["tree"] | None = None
     faults: tuple[Fault, ...] = ()
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[ScenarioRule, ...] = ()
 
     @model_validator(mode="after")
     def _can_answer(self) -> Scenario:

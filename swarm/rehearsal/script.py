@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from swarm.rehearsal.conversation import Conversation, default_summary
-from swarm.rehearsal.scenario import Reply, Rule, Scenario, When
+from swarm.rehearsal.scenario import Scenario, ScenarioRule, ScriptedReply, When
 
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
 _WITHOUT_TOOLS = "(rehearsed) No tools may be used in this reply, and the scenario has no other words for it."
@@ -17,7 +17,7 @@ _WITHOUT_TOOLS = "(rehearsed) No tools may be used in this reply, and the scenar
 class Answer(NamedTuple):
     """The reply that was found, ready to be sent, and who gave it."""
 
-    reply: Reply
+    reply: ScriptedReply
     source: str
     """The rule's name or number, or the script's name."""
 
@@ -25,7 +25,9 @@ class Answer(NamedTuple):
 class Script:
     """A scenario being played: the rules, and how often each has been taken."""
 
-    def __init__(self, scenario: Scenario, scripts: Mapping[str, Callable[[Conversation], Reply | None]]) -> None:
+    def __init__(
+        self, scenario: Scenario, scripts: Mapping[str, Callable[[Conversation], ScriptedReply | None]]
+    ) -> None:
         self._rules = scenario.rules
         self._taken = [0] * len(scenario.rules)
         self._lock = threading.Lock()
@@ -36,7 +38,7 @@ class Script:
         """The reply to this request, or None if the scenario has none."""
         found = self._from_rules(conversation)
         if found is None and conversation.summarizing:
-            return Answer(Reply(text=default_summary(conversation.turn)), "summary")
+            return Answer(ScriptedReply(text=default_summary(conversation.turn)), "summary")
         if found is None and self._script is not None:
             reply = self._scripts[self._script](conversation)
             found = Answer(reply, self._script) if reply else None
@@ -54,7 +56,7 @@ class Script:
                 return Answer(_fill_reply(rule.reply, conversation, groups), rule.name or f"rule {index + 1}")
         return None
 
-    def _take(self, index: int, rule: Rule) -> bool:
+    def _take(self, index: int, rule: ScenarioRule) -> bool:
         if rule.uses is None:
             return True
         with self._lock:
@@ -90,7 +92,7 @@ def match(when: When, conversation: Conversation) -> dict[str, str] | None:
     return groups
 
 
-def _fill_reply(reply: Reply, conversation: Conversation, groups: dict[str, str]) -> Reply:
+def _fill_reply(reply: ScriptedReply, conversation: Conversation, groups: dict[str, str]) -> ScriptedReply:
     values = {
         "prompt": conversation.prompt,
         "last_result": conversation.last_result,
@@ -119,6 +121,6 @@ def _fill(value: Any, values: dict[str, str]) -> Any:
     return value
 
 
-def _without_tools(reply: Reply) -> Reply:
+def _without_tools(reply: ScriptedReply) -> ScriptedReply:
     stop_reason = None if reply.stop_reason == "tool_use" else reply.stop_reason
     return reply.model_copy(update={"tools": (), "text": reply.text or _WITHOUT_TOOLS, "stop_reason": stop_reason})

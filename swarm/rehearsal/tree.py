@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from swarm.rehearsal.conversation import Conversation
-from swarm.rehearsal.scenario import Reply, ToolCall
+from swarm.rehearsal.scenario import ScriptedCall, ScriptedReply
 
 _TREE = re.compile(r"\bTREE((?:[ \t]+\w+=[\w.]+)+)")
 _DONE = re.compile(r"\bDONE (\d+)")
@@ -22,7 +22,7 @@ def tree_size(depth: int, fanout: int) -> int:
     return sum(fanout**level for level in range(depth + 1))
 
 
-def answer_tree(conversation: Conversation) -> Reply | None:
+def answer_tree(conversation: Conversation) -> ScriptedReply | None:
     """The reply of one agent of the tree, or None if the prompt asks for no tree."""
     orders = _TREE.findall(conversation.prompt)
     if not orders:
@@ -33,20 +33,20 @@ def answer_tree(conversation: Conversation) -> Reply | None:
     latency = (think, think) if think else None
     depth = _number(order, "depth", 0)
     if depth > 0 and conversation.turn == 0:
-        return Reply(tools=tuple(_branches(order, depth)), latency_seconds=latency)
+        return ScriptedReply(tools=tuple(_branches(order, depth)), latency_seconds=latency)
     if depth > 0:
         found = map(_DONE.search, conversation.results)
-        return Reply(text=f"DONE {1 + sum(int(done[1]) for done in found if done)}", latency_seconds=latency)
+        return ScriptedReply(text=f"DONE {1 + sum(int(done[1]) for done in found if done)}", latency_seconds=latency)
     if conversation.turn < _number(order, "steps", 0):
-        return Reply(tools=(_step(order, conversation.turn),), latency_seconds=latency)
-    return Reply(text="DONE 1", latency_seconds=latency)
+        return ScriptedReply(tools=(_step(order, conversation.turn),), latency_seconds=latency)
+    return ScriptedReply(text="DONE 1", latency_seconds=latency)
 
 
-def _branches(order: dict[str, str], depth: int) -> list[ToolCall]:
+def _branches(order: dict[str, str], depth: int) -> list[ScriptedCall]:
     kept = "".join(f" {key}={order[key].rstrip('.')}" for key in ("write", "think") if key in order)
     fanout, steps = _number(order, "fanout", 1), _number(order, "steps", 0)
     return [
-        ToolCall(
+        ScriptedCall(
             name="Agent",
             input={
                 "description": f"tree branch {branch}",
@@ -58,11 +58,11 @@ def _branches(order: dict[str, str], depth: int) -> list[ToolCall]:
     ]
 
 
-def _step(order: dict[str, str], step: int) -> ToolCall:
+def _step(order: dict[str, str], step: int) -> ScriptedCall:
     if write := _number(order, "write", 0):
         file = "effects.log" if write == 1 else _file_of_two(_id(order))
-        return ToolCall(name="Bash", input={"command": f"echo {_id(order)}-{step} >> {file}"})
-    return ToolCall(name="LS", input={"path": "."})
+        return ScriptedCall(name="Bash", input={"command": f"echo {_id(order)}-{step} >> {file}"})
+    return ScriptedCall(name="LS", input={"path": "."})
 
 
 def _file_of_two(leaf: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from swarm.rehearsal.connection import RequestRefused
 from swarm.rehearsal.provider import InputUsage, estimate_tokens
-from swarm.rehearsal.scenario import FoundPage, Reply, UsageOverride
+from swarm.rehearsal.scenario import FoundPage, ScriptedReply, UsageOverride
 
 _MOST_PIECES = 8
 _SMALLEST_PIECE = 200
@@ -27,7 +27,7 @@ def sign_thinking(thinking: str) -> str:
     return "rehearsed-" + hashlib.blake2b(thinking.encode("utf-8", "surrogatepass"), digest_size=24).hexdigest()
 
 
-def build_content(reply: Reply, digest: bytes, bound: Callable[[], str]) -> list[dict[str, Any]]:
+def build_content(reply: ScriptedReply, digest: bytes, bound: Callable[[], str]) -> list[dict[str, Any]]:
     """A reply's content blocks. Ids of tool calls come from the request's digest: replayed, a request gets the same.
 
     `bound` says what thinking is bound to.

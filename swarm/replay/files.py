@@ -9,7 +9,7 @@ from typing import Any, Literal
 from swarm.agent.spec import AgentSpec
 from swarm.core.errors import ConfigurationError, GitFailed
 from swarm.core.settings import Settings
-from swarm.replay.branching import Moment
+from swarm.replay.branch import Moment
 from swarm.replay.past import Past
 from swarm.workspace.checkouts import (
     job_url,
@@ -22,9 +22,9 @@ from swarm.workspace.checkouts import (
     place_store,
 )
 from swarm.workspace.copies import Copies
-from swarm.workspace.plumbing import call_git
+from swarm.workspace.git_command import call_git
 
-Wish = Literal["", "restore", "here"]
+Reservation = Literal["", "restore", "here"]
 """Files as they were then, or the folder as it is; empty: as they were, where that was kept."""
 
 
@@ -48,18 +48,18 @@ class Restoring:
         self._specs = {old: AgentSpec.model_validate(past.agents[old].spec) for old in moment.lives}
         self._first = self._specs[moment.agent_id]
 
-    def lay_out(self, wish: Wish, folder: Path) -> Layout:
+    def lay_out(self, reservation: Reservation, folder: Path) -> Layout:
         """Decide where everybody works, and have the files there; `folder` is for who works in none of its own."""
         if self._first.is_carried:
             return self._carry()
         own = self._first.isolation != "none"
         sharing = [old for old, spec in self._specs.items() if spec.workspace == self._first.workspace]
         commit = self._moment.last_commit(sharing) or (self._first.base if own else "")
-        if wish == "restore" and not commit:
+        if reservation == "restore" and not commit:
             raise ConfigurationError(
                 f"{self._past.job_id} kept no files by then: jobs do with --snapshots, --isolation worktree or a hub; use --files here"
             )
-        restored = bool(commit) and wish != "here"
+        restored = bool(commit) and reservation != "here"
         layout = self._place(restored, folder)
         if restored:
             layout.commit = commit

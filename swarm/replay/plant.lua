@@ -29,7 +29,7 @@ end
 --     events    messages: {id, fields}...
 --     shared    part: the end of the key; records (by field, kept as JSON), texts (by field), members, scores (by member) or text
 -- Returns {'ok'} | {'exists'}: there is such a job, or another one has an agent of that id
-step('plant', function(job, what, request)
+step('import_past', function(job, what, request)
   if redis.call('EXISTS', job_key(job)) == 1 then return { 'exists' } end
   local given = cjson.decode(request)
   local owner = given.id and given.id ~= '' and field(given.id, 'job')

@@ -34,12 +34,12 @@ class PastStore:
         """All entries of a mailbox, or of the job's events."""
         return list(self._keyspace.client.xrange(self._keyspace.key(kind, owner)))
 
-    def plant(self, what: str, request: dict[str, Any]) -> None:
+    def import_past(self, what: str, request: dict[str, Any]) -> None:
         """Make a part of the job. Raises `ConfigurationError` if there is a job of this id."""
-        self._step("plant", what, json.dumps(request, ensure_ascii=False))
+        self._step("import_past", what, json.dumps(request, ensure_ascii=False))
 
     def plant_job(self, request: dict[str, Any]) -> Signals:
-        """Make the job's record, the last of its parts. Raises as `plant`."""
+        """Make the job's record, the last of its parts. Raises as `import_past`."""
         return Signals(publish=self._step("plant_job", json.dumps(request))[1])
 
     def _step(self, name: str, *arguments: str) -> list[Any]:

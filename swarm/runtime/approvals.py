@@ -14,15 +14,15 @@ from typing import Any
 
 from swarm.agent import notes
 from swarm.agent.entries import Answered, Hooked, ToolFinished
-from swarm.agent.life import Life
+from swarm.agent.history import History
 from swarm.agent.spec import AgentSpec
 from swarm.core.ids import question_id
 from swarm.definitions.model import PermissionMode
 from swarm.definitions.tools import Kind, row_of
 from swarm.mailbox import render_event, write_out
 from swarm.models import Block
-from swarm.permissions.judge import Call, Verdict, find_plain_look, judge
-from swarm.permissions.lasting import always_rule
+from swarm.permissions.judge import JudgedCall, Judgement, find_plain_look, judge
+from swarm.permissions.lasting_rules import always_rule
 from swarm.permissions.modes import AFTER_PLAN, at_most
 from swarm.permissions.rules import Rules
 from swarm.runtime.auto_mode import AutoMode
@@ -59,7 +59,7 @@ class Approvals:
         """Decide about each call; those that must be asked about are asked about one at a time."""
         decision = Decision()
         for call in calls:
-            if call["name"] not in self._segment.life.tool_names():
+            if call["name"] not in self._segment.history.tool_names():
                 decision.run.append(call)  # which refuses it
             elif row_of(call["name"]).kind is Kind.ASK:
                 self._put_question(call, decision)
@@ -69,7 +69,7 @@ class Approvals:
 
     def refuse(self, call: Block) -> str:
         """Why a call may not be made without somebody being asked; empty if it may."""
-        if call["name"] not in self._segment.life.tool_names():
+        if call["name"] not in self._segment.history.tool_names():
             return f"You do not have the tool {call['name']}."
         verdict = self._judge(call)
         return (
@@ -78,19 +78,19 @@ class Approvals:
             else f"Not allowed: {verdict.reason}. Make an {call['name']} call of its own."
         )
 
-    def _describe(self, call: Block) -> Call:
+    def _describe(self, call: Block) -> JudgedCall:
         given = call["input"] if isinstance(call["input"], dict) else {}
-        looks = self._segment.life.kinds.get(call["name"]) == "look"
+        looks = self._segment.history.kinds.get(call["name"]) == "look"
         return replace(
             _describe(self._segment, call["name"], given, sandboxed=self._toolbox.is_sandboxed()), looks=looks
         )
 
-    def _judge(self, call: Block) -> Verdict:
+    def _judge(self, call: Block) -> Judgement:
         return judge(self._describe(call))
 
     def _decide(self, call: Block, decision: Decision) -> None:
         segment = self._segment
-        verdict = _hear_hooks(self._judge(call), segment.life.hooks.leave.get(call["id"]))
+        verdict = _hear_hooks(self._judge(call), segment.history.hooks.leave.get(call["id"]))
         if verdict.look and not self._is_asked(call):
             looked = self._look(call)
             if isinstance(looked, ToolFinished):
@@ -117,17 +117,17 @@ class Approvals:
             self._deny(call, verdict, words, decision)
             decision.denied.append((call, reason))
 
-    def _deny(self, call: Block, verdict: Verdict, words: str, decision: Decision) -> None:
+    def _deny(self, call: Block, verdict: Judgement, words: str, decision: Decision) -> None:
         kind = notes.denied_as(call["name"], f"({verdict.rule.text})" if verdict.rule is not None else _subject(call))
         now = [one.denied for one in decision.settled if isinstance(one, ToolFinished)]
-        count = self._segment.life.context.denials.get(kind, 0) + now.count(kind) + 1
+        count = self._segment.history.context.denials.get(kind, 0) + now.count(kind) + 1
         text = f"{words} {notes.NOT_APPROVED}{notes.advise_denied(count)}"
         decision.settled.append(ToolFinished(tool_use_id=call["id"], text=text, is_error=True, denied=kind))
 
     def _is_asked(self, call: Block) -> bool:
         """Whether somebody is asked about the call already, or was."""
         asked_id = question_id(self._segment.spec.agent_id, call["id"])
-        return call["id"] in self._segment.life.answers or self._questions.find(asked_id) is not None
+        return call["id"] in self._segment.history.answers or self._questions.find(asked_id) is not None
 
     def _look(self, call: Block) -> ToolFinished | str:
         """The result of a call that is tried where nothing can come of it, once; or why that was not enough."""
@@ -150,7 +150,7 @@ class Approvals:
         text = notes.plan_entered(self._segment.spec.plan_file)
         decision.settled.append(ToolFinished(tool_use_id=call["id"], text=text))
 
-    def _ask_leave(self, call: Block, verdict: Verdict) -> Ask:
+    def _ask_leave(self, call: Block, verdict: Judgement) -> Ask:
         detail = json.dumps(call["input"], ensure_ascii=False, indent=2)
         return Ask(
             kind="permission",
@@ -181,7 +181,7 @@ class Approvals:
 
     def _find_answer(self, call: Block, ask: Ask, decision: Decision) -> Answered | None:
         """The answer about a call; None when the question is open, and then it is in the decision."""
-        known = self._segment.life.answers.get(call["id"])
+        known = self._segment.history.answers.get(call["id"])
         if known is not None:
             return known
         if ask.kind != "event":
@@ -200,41 +200,41 @@ class Approvals:
             if question.state == "open":
                 self._questions.expire(asked_id)
                 question = self._questions.find(asked_id) or question
-            answer = _answered(call, question, self._segment.life)
+            answer = _answered(call, question, self._segment.history)
             if question.state != "answered":
                 answer = answer.model_copy(update={"plan": _plan_of(call, ask)})
         decision.settled.append(answer)
         return answer
 
 
-def _hear_hooks(verdict: Verdict, hooked: Hooked | None) -> Verdict:
+def _hear_hooks(verdict: Judgement, hooked: Hooked | None) -> Judgement:
     """What hooks make of a verdict: they have anything asked about, and allow what only the mode would ask about."""
     if hooked is None or verdict.action == "deny":
         return replace(verdict, look=verdict.look and (hooked is None or hooked.decision != "ask"))
     if hooked.decision == "ask" and verdict.action == "allow":
         said = f": {hooked.reason}" if hooked.reason else ""
-        return Verdict("ask", f"a hook wants a person asked{said}", by_person=True)
+        return Judgement("ask", f"a hook wants a person asked{said}", by_person=True)
     if hooked.decision == "ask":
         return replace(verdict, by_person=True, look=False)
     if hooked.decision == "allow" and verdict.action == "ask" and verdict.rule is None and not verdict.by_person:
-        return Verdict("allow", f"a hook allows it{f': {hooked.reason}' if hooked.reason else ''}")
+        return Judgement("allow", f"a hook allows it{f': {hooked.reason}' if hooked.reason else ''}")
     return verdict
 
 
-def judge_call(segment: Segment, tool: str, given: dict[str, Any], *, sandboxed: bool) -> Verdict:
+def judge_call(segment: Segment, tool: str, given: dict[str, Any], *, sandboxed: bool) -> Judgement:
     """What rules and the mode in force say of a call."""
     return judge(_describe(segment, tool, given, sandboxed=sandboxed))
 
 
-def _describe(segment: Segment, tool: str, given: dict[str, Any], *, sandboxed: bool) -> Call:
+def _describe(segment: Segment, tool: str, given: dict[str, Any], *, sandboxed: bool) -> JudgedCall:
     return describe_call(tool, given, segment.spec, rules=segment.rules, mode=segment.mode, sandboxed=sandboxed)
 
 
 def describe_call(
     tool: str, given: dict[str, Any], spec: AgentSpec, *, rules: Rules, mode: PermissionMode, sandboxed: bool
-) -> Call:
+) -> JudgedCall:
     """A call of an agent as it is judged; `sandboxed`: the kernel holds this agent's processes to what it may do."""
-    return Call(
+    return JudgedCall(
         tool=tool,
         given=from_workspace(row_of(tool), given, spec.cwd),
         rules=rules,
@@ -247,7 +247,7 @@ def describe_call(
     )
 
 
-def _answered(call: Block, question: Question, life: Life) -> Answered:
+def _answered(call: Block, question: Question, history: History) -> Answered:
     if question.state != "answered":
         return Answered(tool_use_id=call["id"], allowed=False, reason=notes.NOBODY_ANSWERED)
     if question.kind in ("question", "event"):
@@ -258,8 +258,8 @@ def _answered(call: Block, question: Question, life: Life) -> Answered:
         reason = f"Denied by {question.by}{f': {reason}' if reason else '.'}"
     mode: PermissionMode | None = None
     if question.kind == "plan" and allowed:
-        chosen = question.mode or life.before_plan or AFTER_PLAN
-        mode = at_most(chosen, life.after_plan() or "plan")  # type: ignore[arg-type]
+        chosen = question.mode or history.before_plan or AFTER_PLAN
+        mode = at_most(chosen, history.after_plan() or "plan")  # type: ignore[arg-type]
     return Answered(tool_use_id=call["id"], allowed=allowed, reason=reason, by=question.by, mode=mode)
 
 

@@ -13,9 +13,9 @@ from swarm.agent.entries import Ruled
 from swarm.core.errors import ModelError, ToolError
 from swarm.core.records import Usage
 from swarm.models import Block
-from swarm.permissions.calls import Verdict
-from swarm.runtime.consulting import Consulting
+from swarm.permissions.calls import Judgement
 from swarm.runtime.segment import Segment
+from swarm.runtime.side_requests import SideRequests
 from swarm.store.values import reply_counters
 from swarm.tools import Consultation
 
@@ -42,10 +42,10 @@ Answer in one line: ALLOW, DENY or ASK, a colon, and the reason in a short sente
 class AutoMode:
     """Rules on the calls of one running agent."""
 
-    def __init__(self, segment: Segment, consulting: Consulting) -> None:
+    def __init__(self, segment: Segment, consulting: SideRequests) -> None:
         self._segment, self._consulting = segment, consulting
 
-    def rule(self, call: Block, verdict: Verdict) -> Ruled | None:
+    def rule(self, call: Block, verdict: Judgement) -> Ruled | None:
         """What the small model says of a call that the mode asks about; None where it is not its to say."""
         # A program has no model at its side.
         if (
@@ -55,10 +55,10 @@ class AutoMode:
             or verdict.by_person
         ):
             return None
-        known = self._segment.life.ruled.get(call["id"])
+        known = self._segment.history.ruled.get(call["id"])
         return known if known is not None else self._ask(call, verdict)
 
-    def _ask(self, call: Block, verdict: Verdict) -> Ruled:
+    def _ask(self, call: Block, verdict: Judgement) -> Ruled:
         segment, model = self._segment, ""
         messages = [{"role": "user", "content": self._describe(call, verdict)}]
         try:
@@ -74,7 +74,7 @@ class AutoMode:
         segment.journal.append([entry], counters=reply_counters(usage, cost, turns=0), settle=bool(spent))
         return entry
 
-    def _describe(self, call: Block, verdict: Verdict) -> str:
+    def _describe(self, call: Block, verdict: Judgement) -> str:
         spec = self._segment.spec
         given = json.dumps(call["input"], ensure_ascii=False, indent=1)
         parts = {

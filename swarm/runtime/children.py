@@ -15,9 +15,9 @@ from swarm.definitions.names import canonical_type
 from swarm.mailbox import write_out
 from swarm.models import Block
 from swarm.runtime.evidence import add_to_report
-from swarm.runtime.openings import open_for
+from swarm.runtime.request_prefix import open_for
 from swarm.runtime.share import name_prefix
-from swarm.runtime.spawning import Spawning, plan_children, refuse
+from swarm.runtime.spawner import Spawning, plan_children, refuse
 from swarm.store.values import Continuation, Signals
 from swarm.tools.agents import AGENT, find_child
 from swarm.tools.outputs import fit
@@ -64,7 +64,7 @@ class Children:
             for number, member in enumerate(members)
         ]
         names = {call["id"]: str(call["input"]["name"]) for call in calls}
-        plan = self._plan([call for call in calls if call["id"] not in self._journal.life.spawned])
+        plan = self._plan([call for call in calls if call["id"] not in self._journal.history.spawned])
         plan.refuse(calls, self._parts.refuse_call)
         self._start(plan)
         return {names[one]: why for one, why in plan.refused.items()}
@@ -72,7 +72,7 @@ class Children:
     def _plan(self, calls: Sequence[Block]) -> Spawning:
         return plan_children(
             calls,
-            self._journal.life,
+            self._journal.history,
             self._parts.catalogue,
             lambda who: find_child(self._store, self._spec, who, teammates=False),
             prices_file=self._segment.settings.prices_file,
@@ -107,10 +107,10 @@ class Children:
             specs,
             closing=self._parts.model_call.closing(len(specs)),
             prefixes=self._name_prefixes(specs),
-            tools=sorted(self._journal.life.tool_names()),
+            tools=sorted(self._journal.history.tool_names()),
         )
         if isinstance(answer, Signals):
-            self._journal.life.apply(entry)
+            self._journal.history.apply(entry)
             self._segment.publish(answer)
             return True
         refuse(plan, answer, self._spec.limits.max_agents)
@@ -125,7 +125,7 @@ class Children:
         prices, named = self._segment.settings.prices_file, dict[str, str]()
         if any(step.adds_tools for step in self._parts.steps):
             return named
-        own, _ = name_prefix(self._spec, self._journal.life.system, self._journal.life.tools, prices)
+        own, _ = name_prefix(self._spec, self._journal.history.system, self._journal.history.tools, prices)
         for child in children:
             # A fork begins with its parent's conversation, and one that goes on with its own.
             if isinstance(child, AgentSpec) and child.fork is None:
@@ -148,7 +148,7 @@ class Children:
         return bool(bound)
 
     def _binds(self, call_id: str) -> bool:
-        given = self._journal.life.pending[call_id]["input"]
+        given = self._journal.history.pending[call_id]["input"]
         if "abort_siblings" in given:
             return bool(given["abort_siblings"])
         kind = canonical_type(str(given.get("subagent_type") or DEFAULT_TYPE))
@@ -161,14 +161,17 @@ class Children:
         if alive := [agent_id for agent_id in children.values() if agent_id not in ended]:
             # Whose failure ends the others must be seen as soon as it is there.
             return Condition(children=alive, mode="any" if self._abort_siblings(children, alive) else "all")
-        life, copied = self._journal.life, [ended[one] for one in children.values() if ended[one].isolation != "none"]
+        history, copied = (
+            self._journal.history,
+            [ended[one] for one in children.values() if ended[one].isolation != "none"],
+        )
         merged = self._parts.isolation.collect(copied) if copied else None
         named: dict[str, Any] = {"commit": merged.commit} if merged is not None and merged.commit else {}
         results = []
         for call_id, agent_id in children.items():
             text, failed = child_result(ended[agent_id], "" if merged is None else merged.notes.get(agent_id, ""))
-            if life.ledger is not None:
-                text = add_to_report(life, call_id, text, self._store.journals.read)
+            if history.ledger is not None:
+                text = add_to_report(history, call_id, text, self._store.journals.read)
             text = fit(self._parts.outputs, call_id, write_out(text))
             results.append(ToolFinished(tool_use_id=call_id, text=text, is_error=failed, **named))
         self._journal.append_results(results)

@@ -19,18 +19,18 @@ from functools import partial
 from swarm.agent import notes
 from swarm.agent.decision import Action, CallModel, RunCheck, RunTools
 from swarm.agent.entries import ToolFinished, ToolStarted
-from swarm.agent.outcomes.words import sum_up_check
+from swarm.agent.outcomes.messages import sum_up_check
 from swarm.core.errors import ToolError
 from swarm.core.log import EventLog
 from swarm.definitions.setups import Setup
 from swarm.definitions.tools import SHELL, Kind
 from swarm.models import Block
 from swarm.runtime.approvals import judge_call
-from swarm.runtime.carrying import Keeping
 from swarm.runtime.segment import Segment
 from swarm.runtime.steps import Step
 from swarm.runtime.toolbox import Toolbox
-from swarm.runtime.waiting import is_out_of_time
+from swarm.runtime.wait import is_out_of_time
+from swarm.runtime.workspace_sync import WorkspaceSync
 from swarm.tools import ToolContext
 from swarm.tools.processes import run_command
 from swarm.tools.registry import describe_call
@@ -48,8 +48,8 @@ class Calls:
 
     def run(self, calls: Sequence[Block]) -> None:
         """Run them, and journal their results."""
-        life = self._journal.life
-        if len(calls) == 1 and life.kind_of(calls[0]) in (Kind.EFFECT, Kind.IDEMPOTENT):
+        history = self._journal.history
+        if len(calls) == 1 and history.kind_of(calls[0]) in (Kind.EFFECT, Kind.IDEMPOTENT):
             return self._run_effect(calls[0])
         if len(calls) == 1:
             results = [self._toolbox.run(calls[0])]
@@ -60,8 +60,8 @@ class Calls:
 
     def _run_effect(self, call: Block) -> None:
         """Noted, run, its files kept, its result noted: whoever dies in between, the next one knows what the call may have done."""
-        life = self._journal.life
-        if call["id"] not in life.tools_started or call["id"] in life.waits:
+        history = self._journal.history
+        if call["id"] not in history.tools_started or call["id"] in history.waits:
             self._journal.append([ToolStarted(tool_use_id=call["id"])], activity=describe_call(call))
         for step in self._steps:
             step.before_call(call)
@@ -99,7 +99,7 @@ class Commands:
 
     segment: Segment
     toolbox: Toolbox
-    files: Keeping
+    files: WorkspaceSync
 
     def run(self, command: str, *, name: str, seconds: float, by_person: bool, program: Sequence[str] = ()) -> Ran:
         """Run it to its end, at most `seconds`; `program` is what reads it, as descriptor 20, in place of a shell.
@@ -125,7 +125,7 @@ class Commands:
             raise ToolError(f"{verdict.reason}; allow it by a rule, or give it with --check")
 
 
-class SettingUp(Step):
+class SetupStep(Step):
     """The setup of one running agent's checkout."""
 
     takes = (CallModel, RunTools, RunCheck)
@@ -133,7 +133,7 @@ class SettingUp(Step):
     def due(self, action: Action) -> Callable[[], None] | None:
         segment = self.segment
         # Who may write nothing could set nothing up.
-        if segment.spec.definition.read_only or segment.mode == "plan" or segment.life.last_words is not None:
+        if segment.spec.definition.read_only or segment.mode == "plan" or segment.history.final_answer is not None:
             return None
         setup = self.parts.files.due_setup()
         return None if setup is None or is_out_of_time(segment) else partial(self._set_up, setup)
@@ -141,7 +141,7 @@ class SettingUp(Step):
     def _set_up(self, setup: Setup) -> None:
         """Do it, and note that it is done."""
         segment = self.segment
-        segment.store.events.tell_activity(segment.claim, f"sets the workspace up: {setup.source}")
+        segment.store.events.show_activity(segment.claim, f"sets the workspace up: {setup.source}")
         began = time.monotonic()
         failure = self._run(setup)
         self.parts.files.set_up(notes.setup_failed(setup.source, *failure) if failure else "")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from swarm.agent.coordination.ledger import Order
-from swarm.agent.coordination.words import can_go_on
+from swarm.agent.coordination.ledger import WorkOrder
+from swarm.agent.coordination.messages import can_go_on
 from swarm.agent.entries import Assistant, Entry, ToolFinished
-from swarm.agent.life import Life
+from swarm.agent.history import History
 from swarm.definitions.tools import row_of
 from swarm.mailbox import Message, render_note
 
@@ -19,30 +19,30 @@ _SHOWN_CHARACTERS = 120
 _EXIT = re.compile(r"\[exit code (\d+)\]")
 
 
-def add_to_report(life: Life, call_id: str, text: str, journal_of: JournalOf) -> str:
+def add_to_report(history: History, call_id: str, text: str, journal_of: JournalOf) -> str:
     """The report of a worker as its coordinator gets it: with what is to be told of the order, and what the worker ran."""
-    if life.ledger is None or life.spec is None:
+    if history.ledger is None or history.spec is None:
         return text
-    order = next((order for order in life.ledger.orders if order.call_id == call_id), None)
+    order = next((order for order in history.ledger.orders if order.call_id == call_id), None)
     if order is None:
         return text
-    parts = [life.notes.get(call_id, ""), text, *_about(order, life.spec.definition.coordination, journal_of)]
+    parts = [history.notes.get(call_id, ""), text, *_about(order, history.spec.definition.coordination, journal_of)]
     return "\n".join(filter(None, parts))
 
 
-def add_to_mail(life: Life, messages: Sequence[Message], journal_of: JournalOf) -> str:
+def add_to_mail(history: History, messages: Sequence[Message], journal_of: JournalOf) -> str:
     """The same about the workers whose ends these messages tell; empty if there is nothing to say."""
-    if life.ledger is None or life.spec is None:
+    if history.ledger is None or history.spec is None:
         return ""
     lines = []
     for sender in dict.fromkeys(message.sender for message in messages if message.kind == "notification"):
-        for order in life.ledger.find(sender)[-1:]:
-            about = _about(order, life.spec.definition.coordination, journal_of)
+        for order in history.ledger.find(sender)[-1:]:
+            about = _about(order, history.spec.definition.coordination, journal_of)
             lines += [f"About {order.name or sender}:", *about] if about else []
     return "\n\n" + render_note("\n".join(lines)) if lines else ""
 
 
-def _about(order: Order, rules: Sequence[str], journal_of: JournalOf) -> list[str]:
+def _about(order: WorkOrder, rules: Sequence[str], journal_of: JournalOf) -> list[str]:
     if order.phase == "research":
         return []
     go_on = order.phase == "implementation" and order.files and "hints" in rules

@@ -19,13 +19,13 @@ from swarm.core.errors import GitFailed, ToolError
 from swarm.core.log import EventLog
 from swarm.core.records import AgentView
 from swarm.permissions.arrivals import find_leading_out, spread
-from swarm.runtime.spawning import Spawning
+from swarm.runtime.spawner import Spawning
 from swarm.runtime.steps import Step, Turn
 from swarm.tools import ToolResult
-from swarm.workspace.applying import ChangedMeanwhile
+from swarm.workspace.changes_applied import ChangedMeanwhile
 from swarm.workspace.checkouts import place_checkout
 from swarm.workspace.copies import ATTEMPTS, Copies, CopyPlan, plan_copies
-from swarm.workspace.merging import (
+from swarm.workspace.merge import (
     Strategy,
     describe_conflicts,
     find_base,
@@ -80,14 +80,14 @@ class Isolation(Step):
             where = f"its copy of the workspace is {self._folder}, and here such copies lie in {self._checkouts}"
             return Finished(state="failed", reason=f"{where}: set SWARM_CHECKOUTS alike")
         try:
-            self._copies.enter(self._spec.agent_id, self._folder, [self._segment.life.commit, self._spec.base])
+            self._copies.enter(self._spec.agent_id, self._folder, [self._segment.history.commit, self._spec.base])
         except GitFailed as error:
             return Finished(state="failed", reason=f"its copy of the workspace cannot be made: {error}")
         return None
 
     def before_end(self, finished: Finished) -> Finished:
         """With what its own copy holds."""
-        if self._segment.life.spec is None:
+        if self._segment.history.spec is None:
             return finished
         try:
             return finished.model_copy(update={"commit": self._keep("end")})
@@ -97,10 +97,10 @@ class Isolation(Step):
             return finished
 
     def _keep(self, mark: str) -> str:
-        life, claim = self._segment.life, self._segment.claim
-        about = {"agent": claim.agent_id, "entry": life.length + 1, "kept": mark}
-        commit = self._copies.keep(claim.agent_id, self._folder, life.commit, about)
-        self._copies.name(claim.agent_id, f"{claim.generation}-{life.length + 1}", commit)
+        history, claim = self._segment.history, self._segment.claim
+        about = {"agent": claim.agent_id, "entry": history.length + 1, "kept": mark}
+        commit = self._copies.keep(claim.agent_id, self._folder, history.commit, about)
+        self._copies.name(claim.agent_id, f"{claim.generation}-{history.length + 1}", commit)
         return commit
 
     # -- its children's ------------------------------------------------------------------------------------
@@ -230,7 +230,7 @@ class Isolation(Step):
 
     def _known(self, ours: str) -> str:
         """What the folder held by the journal; where that does not say, what it holds."""
-        commit = self._segment.life.commit
+        commit = self._segment.history.commit
         return commit if commit and self._copies.has(commit) else ours
 
     def _merge_one(

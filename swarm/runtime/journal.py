@@ -20,7 +20,7 @@ from swarm.agent.entries import (
     ToolStarted,
     Verdict,
 )
-from swarm.agent.life import Life
+from swarm.agent.history import History
 from swarm.core.plain import clean
 from swarm.core.records import Usage
 from swarm.mailbox import Message
@@ -51,26 +51,26 @@ class Journal:
         fleet's share of the model; without it nobody asks for any."""
         self.claim, self.store, self._publish, self._disk = claim, store, publish, disk
         self.share = share or Share(claim, "", None)
-        self.life = Life(claim.agent_id)
+        self.history = History(claim.agent_id)
         self.unread = claim.unread
         """Messages that wait in the mailbox, as the last write answered."""
         self.wanted = ""
         """The summary that a person wants of the conversation, as JSON."""
 
-    def load(self) -> Life:
+    def load(self) -> History:
         """Read the journal, from its last cut on. Raises `JournalError`."""
         # Nothing is asked for where nothing is: most agents have one segment.
-        if self.claim.length == self.life.length == 0:
-            self.life = Life(self.claim.agent_id)
+        if self.claim.length == self.history.length == 0:
+            self.history = History(self.claim.agent_id)
         else:
-            self.life = self.store.journals.life(self.claim.agent_id)
+            self.history = self.store.journals.history(self.claim.agent_id)
             self.wanted = self.store.agents.wanted_summary(self.claim.agent_id)
-        return self.life
+        return self.history
 
     @property
     def next_number(self) -> int:
         """The number of the next entry."""
-        return self.life.length + 1
+        return self.history.length + 1
 
     def stamp(self, entry: EntryT) -> EntryT:
         """The entry with its time and generation, and just as it will be read from the journal."""
@@ -87,14 +87,14 @@ class Journal:
         Where they lead to another call of the model, its slot is asked for with them.
         """
         stamped = [self.stamp(entry) for entry in entries]
-        wish = self.share.wish_after(self.life, stamped)
-        appended = self.store.journals.append(self.claim, self.next_number, stamped, wish=wish, **beside)
+        reservation = self.share.reservation_after(self.history, stamped)
+        appended = self.store.journals.append(self.claim, self.next_number, stamped, reservation=reservation, **beside)
         self.unread = self.unread if appended.unread is None else appended.unread
         self.wanted = self.wanted if appended.wanted is None else appended.wanted
-        if wish is not None:
+        if reservation is not None:
             self.share.slot = appended.slot
         for entry in stamped:
-            self.life.apply(entry)
+            self.history.apply(entry)
         if self._disk is not None and any(self._must_hold(self._disk, entry) for entry in stamped):
             self._disk.wait(self.store.keyspace)
         if self._publish is not None and appended.effect.publish:
@@ -118,11 +118,11 @@ class Journal:
         unread = self.store.mail.take(self.claim, self.next_number, entry, messages)
         # A repeated step does not tell: look again.
         self.unread = 1 if unread is None else unread
-        self.life.apply(entry)
+        self.history.apply(entry)
 
     def append_verdict(self, verdict: Verdict) -> None:
         """Store what was said of the agent's work, in its record, too."""
         entry = self.stamp(verdict)
         appended = self.store.journals.judge_end(self.claim, self.next_number, entry)
         self.unread = self.unread if appended.unread is None else appended.unread
-        self.life.apply(entry)
+        self.history.apply(entry)

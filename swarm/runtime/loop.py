@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from swarm.agent.compacting import Compact
+from swarm.agent.compaction import Compact
 from swarm.agent.decision import (
     Action,
     AwaitMail,
@@ -30,8 +30,8 @@ from swarm.agent.decision import (
     next_action,
 )
 from swarm.agent.entries import Finished, ToolFinished
+from swarm.agent.history import History
 from swarm.agent.journaled import Condition
-from swarm.agent.life import Life
 from swarm.agent.notes import refuse_mail
 from swarm.core.errors import AgentCancelled, GitFailed, HubAway, Interrupted, NotOwner, UnfitWorker, UnreadableRecord
 from swarm.core.log import EventLog
@@ -39,12 +39,12 @@ from swarm.mailbox import PAGE_BYTES
 from swarm.models import Block
 from swarm.runtime.children import SPAWNED_AT_ONCE
 from swarm.runtime.model_call import Reserved, awaited
-from swarm.runtime.openings import begin, redefine
 from swarm.runtime.parts import Parts
+from swarm.runtime.request_prefix import begin, redefine
 from swarm.runtime.scratch import clear_scratch
 from swarm.runtime.segment import Ended, GaveUp, HandedOver, Outcome, Segment, Unserved, Waits
 from swarm.runtime.steps import Step, Turn
-from swarm.runtime.waiting import is_out_of_time, keep_to_time, leave_undone, park, wait_for, wait_for_slot
+from swarm.runtime.wait import is_out_of_time, keep_to_time, leave_undone, park, wait_for, wait_for_slot
 from swarm.store.values import Counters, GoOn
 from swarm.tools import AwaitsAnswer
 from swarm.tools.registry import describe_call
@@ -99,23 +99,23 @@ class Loop:
                 step.after_segment()
 
     @property
-    def life(self) -> Life:
+    def history(self) -> History:
         """What the journal tells so far."""
-        return self.segment.life
+        return self.segment.history
 
     # -- what is next --------------------------------------------------------------------------------------
 
     def _enter(self) -> Outcome | None:
         """Have the workspace be what the journal says, before anything else looks at it."""
-        if self.life.finished is not None:
+        if self.history.finished is not None:
             return None
         if why := self.segment.keep_below_ceiling():
             return self._end(Finished(state="failed", reason=why))
         for step in self.steps:
             if (outcome := self._turn(step.before_segment())) is not None:
                 return outcome
-        life, spec = self.life, self.spec
-        if life.spec is None or spec.fork is not None or life.spec.definition == spec.definition:
+        history, spec = self.history, self.spec
+        if history.spec is None or spec.fork is not None or history.spec.definition == spec.definition:
             return None
         return self._turn(redefine(self.parts))
 
@@ -124,11 +124,11 @@ class Loop:
 
     def _next(self) -> Action:
         segment = self.segment
-        action = next_action(self.life, self.parts.model_call.bounds())
+        action = next_action(self.history, self.parts.model_call.bounds())
         if self.spec.max_seconds is not None:
             action = keep_to_time(segment, action)
         if isinstance(action, RunTools | SpawnAgents | SendMessages | Wait) and is_out_of_time(segment):
-            return leave_undone(self.life) or action
+            return leave_undone(self.history) or action
         return action
 
     def _do(self, action: Action) -> Outcome | None:
@@ -204,10 +204,10 @@ class Loop:
 
     def _take_mail_between_turns(self) -> bool:
         # What does not fit into one turn stays in the mailbox for the next ones.
-        room = self.life.mail_taken < PAGE_BYTES and not self.spec.definition.command  # which reads it as it comes
-        if not self.journal.unread or not room or self.spec.patient:
+        room = self.history.mail_taken < PAGE_BYTES and not self.spec.definition.command  # which reads it as it comes
+        if not self.journal.unread or not room or self.spec.batch:
             return False
-        between_turns = self.life.messages[-1]["role"] == "user" and self.life.last_words is None
+        between_turns = self.history.messages[-1]["role"] == "user" and self.history.final_answer is None
         return between_turns and self.parts.messaging.take_mail()
 
     def _wait_until(self, moment: float) -> Waits | None:
@@ -290,25 +290,25 @@ class Loop:
             finished = step.before_end(finished)
         finished = self.journal.stamp(finished)
         # Whoever is asked something while it gives its answer takes the question in and goes on.
-        unless_mail = finished.state == "completed" and self.life.last_words is None and not self.life.leaving
+        unless_mail = finished.state == "completed" and self.history.final_answer is None and not self.history.leaving
         answer = self.store.agents.finish(
             self.segment.claim,
             self.journal.next_number,
             finished,
-            unless_mail=unless_mail and not self.spec.patient,
-            regret=refuse_mail(self.spec, finished),
+            unless_mail=unless_mail and not self.spec.batch,
+            rejection=refuse_mail(self.spec, finished),
         )
         if isinstance(answer, GoOn):
             self.parts.messaging.take_mail()
             return None
         self.segment.publish(answer)
-        self.life.apply(finished)
+        self.history.apply(finished)
         for step in self.steps:
             step.at_end(finished)
         self._clear()
         summary = (
             finished.reason
-            or f"{self.life.turns} turns, {self.life.tool_calls} tool calls, {self.life.usage.total_tokens} tokens"
+            or f"{self.history.turns} turns, {self.history.tool_calls} tool calls, {self.history.usage.total_tokens} tokens"
         )
         return Ended(finished.state, summary)
 
@@ -321,11 +321,11 @@ class Loop:
         """What is wrong is this host's (a full disk, say): the agent is offered again later, perhaps to another one."""
         log.error("agent.set_back", agent_id=self.spec.agent_id, host=socket.gethostname(), error=error)
         try:
-            if error.trouble == "missing" and self.life.finished is None:
+            if error.trouble == "missing" and self.history.finished is None:
                 why = f"the hub has lost what the workspace held: {error}"
-                return self._end(Finished(state="failed", text=self.life.speech.text_at_hand(), reason=why)) or Ended(
-                    "failed", why
-                )
+                return self._end(
+                    Finished(state="failed", text=self.history.reply_text.text_at_hand(), reason=why)
+                ) or Ended("failed", why)
             self.store.agents.hand_over(self.segment.claim, f"its files cannot be kept on {socket.gethostname()}")
         except AgentCancelled:
             return self._cancelled()

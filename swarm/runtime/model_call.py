@@ -12,26 +12,26 @@ from typing import Any
 
 from swarm.agent import notes
 from swarm.agent.blocks import hold_image
-from swarm.agent.compacting import Bounds, Wanted, bounds_of
+from swarm.agent.compaction import ContextBounds, WantedSummary, bounds_of
 from swarm.agent.decision import CallModel
 from swarm.agent.entries import Assistant, Finished, ModelFailed
+from swarm.agent.history import BAD_IMAGE, History
 from swarm.agent.journaled import Condition
-from swarm.agent.life import BAD_IMAGE, Life
 from swarm.agent.needs import ANY_MODEL
 from swarm.core.errors import ConfigurationError, ModelError, PermanentModelError, TransientModelError, UnfitWorker
 from swarm.core.ids import traceparent
 from swarm.core.log import EventLog
-from swarm.models import Block, Limits, ModelRequest, Reply, Usage
+from swarm.models import Block, ModelRequest, RateLimits, Reply, Usage
 from swarm.models.catalogue import context_tokens, cost_usd, max_output, price_of
 from swarm.models.failures import backoff_seconds
 from swarm.models.reply import tell_apart
-from swarm.runtime.purse import LEAST_SUMMARY_TOKENS, MAX_REPLY_TOKENS, Prices, reply_room, wish_for
+from swarm.runtime.budget import LEAST_SUMMARY_TOKENS, MAX_REPLY_TOKENS, Prices, reply_room, reservation_for
 from swarm.runtime.segment import Segment
 from swarm.runtime.share import Gate
-from swarm.runtime.words import Words
+from swarm.runtime.token_stream import TokenStream
 from swarm.store.outage import REDIS_ERRORS
 from swarm.store.slots import Slot
-from swarm.store.values import NANO, Busy, OutOfBudget, Wish, reply_counters
+from swarm.store.values import NANO, Busy, OutOfBudget, Reservation, reply_counters
 from swarm.tools.registry import describe_call
 
 log = EventLog("swarm.model")
@@ -48,15 +48,15 @@ class Reserved:
 
 
 @dataclass(frozen=True)
-class Told:
+class Redirected:
     """Something was said to the agent instead: what is next must be asked again."""
 
 
-def awaited(answer: Told | Busy | Finished) -> Finished | Condition | None:
+def awaited(answer: Redirected | Busy | Finished) -> Finished | Condition | None:
     """What comes of a call that cannot be made: the agent's end, what it waits for, or nothing: what is next must be asked again."""
     match answer:
         case Busy(tokens=tokens, cost=cost):
-            return Condition(purse=(tokens, cost))
+            return Condition(budget=(tokens, cost))
         case Finished():
             return answer
     return None
@@ -71,18 +71,18 @@ class ModelCall:
         self._spec, self.share = segment.spec, segment.journal.share
         self._told_activity_at = time.monotonic()
         self._kept: dict[str, Any] = {}
-        self._words: Words | None = None
+        self._words: TokenStream | None = None
         self._watched = False
         self._gate: Gate | None = None
-        self._bounds: dict[str, Bounds] = {}
+        self._bounds: dict[str, ContextBounds] = {}
 
     @property
-    def _life(self) -> Life:
-        return self._journal.life
+    def _history(self) -> History:
+        return self._journal.history
 
-    def bounds(self) -> Bounds | None:
+    def bounds(self) -> ContextBounds | None:
         """How long the conversation may get, and the summary that a person wants of it; None while there is nothing to be cut."""
-        if self._life.last is None:
+        if self._history.last is None:
             return None
         wanted, prices, model = self._journal.wanted, self._settings.prices_file, self._spec.model
         if (known := self._bounds.get(wanted)) is None:
@@ -92,7 +92,7 @@ class ModelCall:
                 min(MAX_REPLY_TOKENS, max_output(model, prices_file=prices)),
                 most=self._settings.compact_tokens,
                 dearer_above=price.above.prompt_tokens if price is not None and price.above is not None else None,
-                wanted=Wanted(**json.loads(wanted)) if wanted else None,
+                wanted=WantedSummary(**json.loads(wanted)) if wanted else None,
             )
         return known
 
@@ -103,9 +103,9 @@ class ModelCall:
             # Built without validation: walking the whole conversation again would make late turns dearer than early ones.
             request = ModelRequest.model_construct(
                 model=self._spec.model,
-                system=self._life.system,
-                messages=self._life.messages,
-                tools=self._life.tools,
+                system=self._history.system,
+                messages=self._history.messages,
+                tools=self._history.tools,
                 max_tokens=room,
                 tools_allowed=action.tools_allowed,
                 effort=self._spec.definition.effort,
@@ -124,11 +124,11 @@ class ModelCall:
 
     def room(self, reserved: Reserved) -> int:
         """How many tokens the next reply may have."""
-        return reserved.room or reply_room(self._life, self._prices)
+        return reserved.room or reply_room(self._history, self._prices)
 
     def keep(self, reply: Reply, *, seconds: float, price_share: float = 1.0) -> None:
         """Journal a reply, which took so long and costs that share of its price."""
-        content = tell_apart(reply.content, self._life.call_ids, self._life.turns)
+        content = tell_apart(reply.content, self._history.call_ids, self._history.turns)
         reply = reply.model_copy(update={"content": content})
         cost = self.cost(reply.model, reply.usage) * price_share
         entry = Assistant(
@@ -146,7 +146,7 @@ class ModelCall:
             activity=self._activity(reply),
             counters=reply_counters(reply.usage, cost, turns=1),
             settle=self.reserves,
-            said=self._life.speech.text_after(entry),
+            said=self._history.reply_text.text_after(entry),
             call=self.share.end(reply.usage),
         )
 
@@ -155,12 +155,12 @@ class ModelCall:
         if self._spec.base_url is None and _is_the_workers(error):
             model = self._spec.model if isinstance(error, ModelError) and error.kind == "permission" else ANY_MODEL
             raise UnfitWorker(str(error), model)
-        failed = describe_failure(self._life, error, self._segment.claim.now(), random.random())
+        failed = describe_failure(self._history, error, self._segment.claim.now(), random.random())
         activity = "" if failed.permanent else f"waiting for the model ({failed.error_kind})"
         if activity:
             delay = max(0.0, failed.retry_at - self._segment.claim.now())
             log.warning("model.failed", agent_id=self._spec.agent_id, kind=failed.error_kind, again_in_seconds=delay)
-        call = self.share.fail(error, self._life)
+        call = self.share.fail(error, self._history)
         self._journal.append([failed], activity=activity, settle=self.reserves, call=call)
 
     @property
@@ -178,44 +178,48 @@ class ModelCall:
         if not self.reserves:
             return (0, 0)
         now = self._segment.claim.now()
-        wish = wish_for(self._life, self._prices, final=False, now=now, children=children, graded=graded)
-        return (wish.closing_tokens, wish.closing_cost)
+        reservation = reservation_for(
+            self._history, self._prices, final=False, now=now, children=children, graded=graded
+        )
+        return (reservation.closing_tokens, reservation.closing_cost)
 
-    def reserve(self, wish: Wish | None = None) -> Reserved | Told | Busy | Finished:
-        """Reserve what the next reply may use, or another call that takes `wish`; `Busy` if that is held by others' calls, whose end
+    def reserve(self, reservation: Reservation | None = None) -> Reserved | Redirected | Busy | Finished:
+        """Reserve what the next reply may use, or another call that takes `reservation`; `Busy` if that is held by others' calls, whose end
         is to be waited for."""
         limits, deadline = self._spec.limits, self._segment.claim.deadline
-        if deadline is not None and self._segment.claim.now() > deadline and self._life.last_words is None:
-            self._journal.append([notes.last_words("time", "The job has reached its time limit.")])
-            return Told()
+        if deadline is not None and self._segment.claim.now() > deadline and self._history.final_answer is None:
+            self._journal.append([notes.final_answer("time", "The job has reached its time limit.")])
+            return Redirected()
         if not self.reserves:
             return Reserved()
-        final = self._life.last_words is not None
-        other = wish is not None
-        wish = wish or wish_for(self._life, self._prices, final=final, now=self._segment.claim.now())
-        answer = self._segment.store.agents.reserve(self._segment.claim, wish, final=final)
-        if final and isinstance(answer, OutOfBudget) and (wish.closing_tokens or wish.closing_cost):
+        final = self._history.final_answer is not None
+        other = reservation is not None
+        reservation = reservation or reservation_for(
+            self._history, self._prices, final=final, now=self._segment.claim.now()
+        )
+        answer = self._segment.store.agents.reserve(self._segment.claim, reservation, final=final)
+        if final and isinstance(answer, OutOfBudget) and (reservation.closing_tokens or reservation.closing_cost):
             # Rather last words that nobody grades than none.
-            wish = replace(wish, closing_tokens=0, closing_cost=0)
-            answer = self._segment.store.agents.reserve(self._segment.claim, wish, final=True)
+            reservation = replace(reservation, closing_tokens=0, closing_cost=0)
+            answer = self._segment.store.agents.reserve(self._segment.claim, reservation, final=True)
         if isinstance(answer, OutOfBudget):
             return self._refused(answer, final=final)
         if isinstance(answer, Busy):
             return answer
         if other:
-            return Reserved(LEAST_SUMMARY_TOKENS + int(answer.part * wish.spare_tokens))
-        if answer.used >= WARN_AT_SHARE and not self._life.warned and not final:
+            return Reserved(LEAST_SUMMARY_TOKENS + int(answer.part * reservation.spare_tokens))
+        if answer.used >= WARN_AT_SHARE and not self._history.warned and not final:
             # It follows the prompt it belongs to; the request that carries it is made on the next step.
             self._journal.append([notes.nearly_used_up("tokens" if limits.max_tokens else "budget", answer.used)])
-        return Reserved(reply_room(self._life, self._prices, final=final, granted=answer.part))
+        return Reserved(reply_room(self._history, self._prices, final=final, granted=answer.part))
 
-    def _refused(self, answer: OutOfBudget, *, final: bool) -> Told | Finished:
+    def _refused(self, answer: OutOfBudget, *, final: bool) -> Redirected | Finished:
         what = f"${answer.limit / NANO:.4f}" if answer.name == "budget" else f"{answer.limit:,} tokens"
         if final:
             reason = f"the job's limit of {what} is used up"
-            return Finished(state="failed", text=self._life.all_at_hand(), reason=reason, stopped_at=answer.name)
-        self._journal.append([notes.last_words(answer.name, f"The job's limit of {what} is nearly used up.")])
-        return Told()
+            return Finished(state="failed", text=self._history.all_at_hand(), reason=reason, stopped_at=answer.name)
+        self._journal.append([notes.final_answer(answer.name, f"The job's limit of {what} is nearly used up.")])
+        return Redirected()
 
     def cost(self, model: str, usage: Usage) -> float:
         """What a request cost, in dollars; a model of unknown price counts as the one that was asked for."""
@@ -248,18 +252,18 @@ class ModelCall:
     def _take_words(self, number: int, block: Block, text: str) -> None:
         self._told().take(number, block, text)
 
-    def _told(self) -> Words:
+    def _told(self) -> TokenStream:
         """What is sent of this reply to those who watch."""
-        self._words = self._words or Words(self._segment, self._journal.next_number, watched=self._watched)
+        self._words = self._words or TokenStream(self._segment, self._journal.next_number, watched=self._watched)
         return self._words
 
-    def _heed_limits(self, limits: Limits) -> None:
+    def _heed_limits(self, limits: RateLimits) -> None:
         slot = self.share.slot
         self.share.heed(limits)
         if isinstance(slot, Slot) and not slot.known:
             # Others wait to learn what there is.
             with self._stop.unbroken(), suppress(*REDIS_ERRORS):
-                self._segment.publish(self._segment.store.rates.heed_limits(self.share.limit_class, limits))
+                self._segment.publish(self._segment.store.rates.apply_limits(self.share.limit_class, limits))
 
     def _tell_activity(self, activity: str) -> None:
         if not activity:
@@ -270,27 +274,27 @@ class ModelCall:
         if (now := time.monotonic()) - self._told_activity_at >= 1.0:
             self._told_activity_at = now
             with self._stop.unbroken():
-                self._told().expect(self._segment.store.events.tell_activity(self._segment.claim, activity))
+                self._told().expect(self._segment.store.events.show_activity(self._segment.claim, activity))
 
 
 def describe_failure(
-    life: Life, error: PermanentModelError | ConfigurationError | TransientModelError, now: float, random: float
+    history: History, error: PermanentModelError | ConfigurationError | TransientModelError, now: float, random: float
 ) -> ModelFailed:
     """The entry that tells of a failed attempt: whether there is to be another one, and when."""
     kind = error.kind if isinstance(error, ModelError) else "configuration"
     if not isinstance(error, TransientModelError):
         # Without its images the request is another one.
         return ModelFailed(
-            error=str(error), error_kind=kind, permanent=kind != BAD_IMAGE or not hold_image(life.messages)
+            error=str(error), error_kind=kind, permanent=kind != BAD_IMAGE or not hold_image(history.messages)
         )
     # One that says when to come back is there. Waiting for it is no failure, however often.
     limited = error.kind == "rate_limit" and error.retry_after_seconds is not None
-    since = life.failure.away_since if life.failure is not None and not limited else 0.0
+    since = history.failure.away_since if history.failure is not None and not limited else 0.0
     return ModelFailed(
         error=str(error),
         error_kind=kind,
         permanent=False,
-        retry_at=now + backoff_seconds(life.failures, error, random),
+        retry_at=now + backoff_seconds(history.failures, error, random),
         away_since=0.0 if limited else since or now,
     )
 

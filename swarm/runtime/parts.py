@@ -9,17 +9,17 @@ from swarm.definitions.catalogue import Catalogue
 from swarm.models import Block, Model
 from swarm.runtime.approvals import Approvals
 from swarm.runtime.auto_mode import AutoMode
-from swarm.runtime.carrying import Keeping
 from swarm.runtime.children import Children
 from swarm.runtime.commands import Calls, Commands
-from swarm.runtime.consulting import Consulting
 from swarm.runtime.isolation import Isolation
-from swarm.runtime.messaging import Messaging
+from swarm.runtime.messenger import Messenger
 from swarm.runtime.model_call import ModelCall
-from swarm.runtime.reading import keeping_of
 from swarm.runtime.segment import Segment
+from swarm.runtime.shared_checkout import keeping_of
+from swarm.runtime.side_requests import SideRequests
 from swarm.runtime.steps import Step, make_steps
 from swarm.runtime.toolbox import Toolbox
+from swarm.runtime.workspace_sync import WorkspaceSync
 from swarm.store.documents import read_once
 from swarm.tools.outputs import Outputs
 
@@ -53,9 +53,9 @@ class Parts:
         return ModelCall(self.segment)
 
     @cached_property
-    def consulting(self) -> Consulting:
+    def consulting(self) -> SideRequests:
         """The model beside its conversation."""
-        return Consulting(self.segment)
+        return SideRequests(self.segment)
 
     @cached_property
     def outputs(self) -> Outputs:
@@ -64,7 +64,7 @@ class Parts:
         return Outputs(self.segment.store, self.segment.claim, spec.parent_id if spec.fork is not None else None)
 
     @cached_property
-    def files(self) -> Keeping:
+    def files(self) -> WorkspaceSync:
         """What is done about its files."""
         return keeping_of(self)
 
@@ -99,9 +99,9 @@ class Parts:
         return Children(self)
 
     @cached_property
-    def messaging(self) -> Messaging:
+    def messaging(self) -> Messenger:
         """Its mail."""
-        return Messaging(self.segment)
+        return Messenger(self.segment)
 
     def refuse_call(self, call: Block) -> str:
         """Why a call may not be made within another one, without somebody being asked; empty if it may."""

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from swarm.agent.history import History
 from swarm.agent.journaled import Condition
-from swarm.agent.life import Life
 from swarm.agent.spec import AgentSpec
 from swarm.core.errors import Interrupted
 from swarm.core.log import EventLog
@@ -95,7 +95,7 @@ class Segment:
     def journal(self) -> Journal:
         """The agent's journal."""
         # Batches have limits of their own.
-        limit_class = "" if self.claim.spec.patient else self.model.limit_class(self.claim.spec.model)
+        limit_class = "" if self.claim.spec.batch else self.model.limit_class(self.claim.spec.model)
         share = Share(self.claim, limit_class, self.settings.prices_file)
         return Journal(self.claim, self.store, self.publish, share, self.disk)
 
@@ -120,7 +120,7 @@ class Segment:
         is_copy = self.spec.is_carried or self.spec.isolation != "none"
         if not is_copy and (refusal := ceiling.refuse_workspace(self.spec.workspace, host)):
             return refusal
-        modes = [wanted.mode, wanted.after_plan or "plan", self.life.mode if self.life.spec else "plan"]
+        modes = [wanted.mode, wanted.after_plan or "plan", self.history.mode if self.history.spec else "plan"]
         why = ceiling.explain_bounds(max(modes, key=MODES.index), network=wanted.network)
         if why and self.store.events.emit_once(wanted.job_id, "bounded", wanted.agent_id, why=why):
             log.warning("agent.bounded", agent_id=wanted.agent_id, host=host, why=why)
@@ -129,12 +129,12 @@ class Segment:
     @property
     def mode(self) -> PermissionMode:
         """The permission mode in force on this worker."""
-        return self.ceiling.bound_mode(self.life.mode)
+        return self.ceiling.bound_mode(self.history.mode)
 
     @property
-    def life(self) -> Life:
+    def history(self) -> History:
         """What the journal tells so far."""
-        return self.journal.life
+        return self.journal.history
 
     @cached_property
     def rules(self) -> Rules:
@@ -151,7 +151,7 @@ class Segment:
     @cached_property
     def _permissions(self) -> JobPermissions:
         # What came with the claim is as good as read now while the agent has done nothing yet.
-        if self.claim.permissions is not None and self.life.length <= _FIRST_ENTRIES:
+        if self.claim.permissions is not None and self.history.length <= _FIRST_ENTRIES:
             return self.claim.permissions
         return self.store.jobs.permissions(self.spec.job_id)
 

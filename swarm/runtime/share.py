@@ -20,16 +20,16 @@ from typing import Any
 
 from swarm.agent.blocks import BYTES_PER_TOKEN, size_of
 from swarm.agent.entries import Entry, Mail, ModelFailed, Prompt, Started, ToolFinished
-from swarm.agent.life import Life
+from swarm.agent.history import History
 from swarm.agent.spec import AgentSpec
 from swarm.core.errors import TransientModelError
 from swarm.core.log import EventLog
-from swarm.models import Limits, Usage
+from swarm.models import RateLimits, Usage
 from swarm.models.catalogue import least_cached
-from swarm.models.encoding import describe_prefix
-from swarm.runtime.purse import CACHE_SECONDS
+from swarm.models.encoder import describe_prefix
+from swarm.runtime.budget import CACHE_SECONDS
 from swarm.store.outage import REDIS_ERRORS
-from swarm.store.slots import CallEnd, Ending, InLine, Slot, SlotWish
+from swarm.store.slots import CallEnd, Ending, InLine, Slot, SlotReservation
 from swarm.store.store import Store
 from swarm.store.values import Claim, Signals
 
@@ -57,7 +57,7 @@ class Share:
         self.limit_class = limit_class
         self.slot: Slot | InLine | None = claim.slot if claim.slot and claim.slot.limit_class == limit_class else None
         self._now, self._spec, self._prices_file = claim.now, claim.spec, prices_file
-        self._limits: tuple[Limits, float] | None = None
+        self._limits: tuple[RateLimits, float] | None = None
 
     @property
     def is_ready(self) -> bool:
@@ -67,7 +67,7 @@ class Share:
 
     # -- before a call -------------------------------------------------------------------------------------------
 
-    def wish_after(self, life: Life, entries: Sequence[Entry]) -> SlotWish | None:
+    def reservation_after(self, history: History, entries: Sequence[Entry]) -> SlotReservation | None:
         """What the next call takes if these entries, which are about to be written, lead to one; None if other things come first."""
         if not self.limit_class or not isinstance(entries[-1], ToolFinished | Prompt | Mail | ModelFailed):
             return None
@@ -76,32 +76,36 @@ class Share:
         if isinstance(entries[0], Started):
             return self._first(entries[0].system, entries[0].tools, sum(map(_size_of, entries)))
         settled = {entry.tool_use_id for entry in entries if isinstance(entry, ToolFinished)}
-        if life.pending.keys() - settled:
+        if history.pending.keys() - settled:
             return None
-        return self.wish(life, sum(map(_size_of, entries)))
+        return self.reservation(history, sum(map(_size_of, entries)))
 
-    def wish(self, life: Life, more_bytes: int = 0) -> SlotWish:
+    def reservation(self, history: History, more_bytes: int = 0) -> SlotReservation:
         """What the next call takes, with so much more in its conversation."""
-        if life.last is None:
-            return self._first(life.system, life.tools, life.new_bytes + more_bytes)
-        fresh = math.ceil((life.new_bytes + more_bytes) / BYTES_PER_TOKEN)
-        is_cached = life.known_tokens and self._now() - life.last.at < CACHE_SECONDS
+        if history.last is None:
+            return self._first(history.system, history.tools, history.new_bytes + more_bytes)
+        fresh = math.ceil((history.new_bytes + more_bytes) / BYTES_PER_TOKEN)
+        is_cached = history.known_tokens and self._now() - history.last.at < CACHE_SECONDS
         # A reply is read for the first time by the request that follows it.
-        known = life.last.usage.output_tokens if is_cached else life.known_tokens
-        return SlotWish(self.limit_class, fresh + known)
+        known = history.last.usage.output_tokens if is_cached else history.known_tokens
+        return SlotReservation(self.limit_class, fresh + known)
 
-    def _first(self, system: str, tools: list[dict[str, Any]], more_bytes: int) -> SlotWish:
+    def _first(self, system: str, tools: list[dict[str, Any]], more_bytes: int) -> SlotReservation:
         fresh = math.ceil(more_bytes / BYTES_PER_TOKEN)
         if self._spec.fork is not None:
             # Its parent's requests wrote what it begins with.
-            return SlotWish(self.limit_class, fresh)
+            return SlotReservation(self.limit_class, fresh)
         name, size = name_prefix(self._spec, system, tools, self._prices_file)
         cold = math.ceil(size / BYTES_PER_TOKEN)
-        return SlotWish(self.limit_class, fresh, cold, name) if name else SlotWish(self.limit_class, fresh + cold)
+        return (
+            SlotReservation(self.limit_class, fresh, cold, name)
+            if name
+            else SlotReservation(self.limit_class, fresh + cold)
+        )
 
     # -- after it ------------------------------------------------------------------------------------------------
 
-    def heed(self, limits: Limits) -> None:
+    def heed(self, limits: RateLimits) -> None:
         """The server has said so, just now."""
         self._limits = (limits, time.monotonic())
 
@@ -110,17 +114,17 @@ class Share:
         fresh = usage.input_tokens + usage.cache_creation_input_tokens
         return self._over(CallEnd(self.limit_class, "ok", fresh, usage.output_tokens))
 
-    def fail(self, error: Exception, life: Life) -> CallEnd | None:
+    def fail(self, error: Exception, history: History) -> CallEnd | None:
         """The call has ended without one."""
         sent = isinstance(error, TransientModelError) and error.kind in ("cut", "timeout")
-        return self._over(end_of(error, self.limit_class, tokens=self.wish(life).tokens if sent else 0))
+        return self._over(end_of(error, self.limit_class, tokens=self.reservation(history).tokens if sent else 0))
 
     def _over(self, call: CallEnd) -> CallEnd | None:
         if not self.limit_class:
             return None
-        self.slot, heard = None, self._limits
+        self.slot, hook_state = None, self._limits
         self._limits = None
-        return call if heard is None else replace(call, limits=heard[0], age=time.monotonic() - heard[1])
+        return call if hook_state is None else replace(call, limits=hook_state[0], age=time.monotonic() - hook_state[1])
 
 
 def end_of(error: Exception, limit_class: str, *, tokens: int = 0) -> CallEnd:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from swarm.agent.compacting import Compact
+from swarm.agent.compaction import Compact
 from swarm.agent.decision import Action, CallModel
 from swarm.agent.entries import Finished, Started, ToolFinished
 from swarm.agent.journaled import Condition
@@ -180,9 +180,9 @@ def _has_copy(segment: Segment) -> bool:
 # In the order of their turn.
 ROWS: list[StepRow] = [
     StepRow("copies", "swarm.runtime.isolation:copy_of", _has_copy),
-    StepRow("files", "swarm.runtime.reading:files_of", lambda segment: segment.spec.files),
+    StepRow("files", "swarm.runtime.shared_checkout:files_of", lambda segment: segment.spec.files),
     StepRow(
-        "setup", "swarm.runtime.commands:SettingUp", lambda segment: segment.spec.files and segment.spec.files.setup
+        "setup", "swarm.runtime.commands:SetupStep", lambda segment: segment.spec.files and segment.spec.files.setup
     ),
     StepRow("hooks", "swarm.capabilities.hooks.step:hooks_of", _has_hooks),
     StepRow("memory", "swarm.capabilities.memory.step:MemoryStep", lambda segment: segment.spec.definition.memory),
@@ -197,17 +197,17 @@ ROWS: list[StepRow] = [
         "swarm.capabilities.context.guidance:Guidance",
         lambda segment: segment.spec.definition.instruction_files and _has("instructions")(segment),
     ),
-    StepRow("program", "swarm.runtime.messaging:ProgramStep", lambda segment: segment.spec.definition.command),
+    StepRow("program", "swarm.runtime.messenger:ProgramStep", lambda segment: segment.spec.definition.command),
     StepRow("team", "swarm.capabilities.team.step:TeamStep", lambda segment: segment.spec.limits.max_depth),
-    StepRow("outcome", "swarm.capabilities.outcomes.step:Judging", lambda segment: segment.spec.definition.outcome),
+    StepRow("outcome", "swarm.capabilities.outcomes.step:OutcomeStep", lambda segment: segment.spec.definition.outcome),
     # A program has no model that could sum anything up.
     StepRow(
         "summaries",
-        "swarm.capabilities.summaries.step:Summing",
+        "swarm.capabilities.summaries.step:SummaryStep",
         lambda segment: segment.spec.summaries and not segment.spec.definition.command,
     ),
-    StepRow("batching", "swarm.capabilities.batching.step:BatchStep", lambda segment: segment.spec.patient),
-    StepRow("compaction", "swarm.capabilities.context.compaction:Compacting", lambda segment: True),
+    StepRow("batching", "swarm.capabilities.batching.step:BatchStep", lambda segment: segment.spec.batch),
+    StepRow("compaction", "swarm.capabilities.context.compaction:CompactionStep", lambda segment: True),
 ]
 
 

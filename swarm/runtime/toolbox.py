@@ -140,7 +140,7 @@ class Toolbox:
         return self._attempt(call, find)
 
     def _attempt(self, call: Block, act: Callable[[Tool, dict[str, Any]], Found]) -> Found | ToolFinished:
-        name, names = call["name"], self._segment.life.tool_names()
+        name, names = call["name"], self._segment.history.tool_names()
         try:
             home = row_of(name).home if name in names else ""
             if home:
@@ -177,8 +177,8 @@ class Toolbox:
             outputs=parts.outputs,
             folders=tuple(folder for given in segment.spec.folders if (folder := Path(given)).is_dir()),
             mode=segment.mode,
-            after_plan=segment.life.after_plan(),
-            files_read=dict(segment.life.files_read),
+            after_plan=segment.history.after_plan(),
+            files_read=dict(segment.history.files_read),
             scratch=self._scratch,
             confine=self._confine,
             may_read=segment.may_read,
@@ -201,7 +201,7 @@ class Toolbox:
         if now - self._told_at < _TELL_SECONDS:
             return
         self._told_at = now
-        segment.store.events.tell_progress(segment.claim, " ".join(line.split())[:_MAX_LINE_CHARACTERS])
+        segment.store.events.show_progress(segment.claim, " ".join(line.split())[:_MAX_LINE_CHARACTERS])
 
     def _reach(self) -> Reach:
         """What this agent may fetch from: what its processes reach, if they have the network."""

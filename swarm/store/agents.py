@@ -39,8 +39,8 @@ from swarm.store.values import (
     NotSpawned,
     OutOfBudget,
     Refused,
+    Reservation,
     Signals,
-    Wish,
 )
 
 log = EventLog("swarm.store")
@@ -172,9 +172,16 @@ class AgentStore:
         wanted = (needs.model_dump_json(), " ".join(needs.wants))
         check_claim(self._keyspace.run("need", claim.agent_id, claim.generation, *wanted), claim)
 
-    def reserve(self, claim: Claim, wish: Wish, *, final: bool = False) -> Granted | Busy | OutOfBudget:
+    def reserve(self, claim: Claim, reservation: Reservation, *, final: bool = False) -> Granted | Busy | OutOfBudget:
         """Set aside what a call takes, the last one if `final`."""
-        wanted = (wish.tokens, wish.cost, wish.spare_tokens, wish.spare_cost, wish.closing_tokens, wish.closing_cost)
+        wanted = (
+            reservation.tokens,
+            reservation.cost,
+            reservation.spare_tokens,
+            reservation.spare_cost,
+            reservation.closing_tokens,
+            reservation.closing_cost,
+        )
         answer = self._keyspace.run("reserve", claim.agent_id, claim.generation, *wanted, int(final))
         match answer[0]:
             case "limit":
@@ -252,11 +259,17 @@ class AgentStore:
         return effect_of(answer, claim)
 
     def finish(
-        self, claim: Claim, number: int, entry: Finished, *, unless_mail: bool = False, regret: str = "It was not read."
+        self,
+        claim: Claim,
+        number: int,
+        entry: Finished,
+        *,
+        unless_mail: bool = False,
+        rejection: str = "It was not read.",
     ) -> Signals | GoOn:
         """End the agent; its parent is told in the same step.
 
-        With `unless_mail`, a message that it has not read forbids it; else its sender is told with `regret`.
+        With `unless_mail`, a message that it has not read forbids it; else its sender is told with `rejection`.
         """
         answer = self._keyspace.run(
             "finish",
@@ -269,7 +282,7 @@ class AgentStore:
             clean_text(entry.reason),
             int(unless_mail),
             "" if entry.data is None else json.dumps(entry.data),
-            regret,
+            rejection,
             entry.stopped_at,
         )
         if answer[0] == "mail":

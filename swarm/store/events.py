@@ -35,22 +35,22 @@ class EventStore:
         """The same with a reason, unless the agent's last event of this kind gave the same one; whether it was news."""
         return bool(self._keyspace.run("emit_once", job_id, kind, agent_id, why))
 
-    def tell_activity(self, claim: Claim, activity: str) -> bool:
+    def show_activity(self, claim: Claim, activity: str) -> bool:
         """Say what a running agent does now. Returns whether anybody looks."""
-        return self._tell("tell_activity", claim.agent_id, claim.generation, clean_text(activity))
+        return self._tell("show_activity", claim.agent_id, claim.generation, clean_text(activity))
 
-    def tell_progress(self, claim: Claim, line: str) -> bool:
+    def show_progress(self, claim: Claim, line: str) -> bool:
         """Tell how far a running agent's call has come; returns whether the agent is the claim's still."""
-        return self._tell("tell_progress", claim.agent_id, claim.generation, clean_text(line))
+        return self._tell("show_progress", claim.agent_id, claim.generation, clean_text(line))
 
-    def tell_words(self, claim: Claim, entry: int, pieces: Sequence[Piece]) -> bool:
+    def show_tokens(self, claim: Claim, entry: int, pieces: Sequence[Piece]) -> bool:
         """Pass on what the model has said of a reply, which will be the journal's entry `entry`, if anybody looks; returns whether."""
         words = [
             part
             for piece in pieces
             for part in (piece.block, piece.type, piece.name, piece.begin, clean_text(piece.text))
         ]
-        return self._tell("tell_words", claim.agent_id, claim.generation, entry, *words)
+        return self._tell("show_tokens", claim.agent_id, claim.generation, entry, *words)
 
     def _tell(self, step: str, *arguments: str | int) -> bool:
         if time.monotonic() < self._silent_until:
@@ -68,7 +68,7 @@ class EventStore:
         """
         return bool(self._keyspace.run_now("begin_summary", agent_id, length, interval, tokens, cost))
 
-    def tell_summary(self, agent_id: str, sort: str, text: str, counters: Counters) -> None:
+    def show_summary(self, agent_id: str, sort: str, text: str, counters: Counters) -> None:
         """Tell one, empty if it was not to be had, and settle what it took. Raises `redis.RedisError`."""
         changed = json.dumps(counters.changed())
-        self._keyspace.run_now("tell_summary", agent_id, sort, clean_text(text), changed)
+        self._keyspace.run_now("show_summary", agent_id, sort, clean_text(text), changed)

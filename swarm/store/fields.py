@@ -8,7 +8,7 @@ from typing import Any, Required, TypedDict, Unpack
 from swarm.agent.needs import needs_of
 from swarm.agent.spec import AgentSpec
 from swarm.core.plain import clean, clean_text
-from swarm.store.sequels import Sequel
+from swarm.store.callbacks import Callback
 from swarm.store.values import NANO, Continuation, normal_role
 
 
@@ -24,7 +24,7 @@ class JobTerms(TypedDict, total=False):
     order: str
     folder: str
     """The person's, where the root works on a copy."""
-    sequel: Sequel | None
+    callback: Callback | None
     memory: str
     """Where its agents find what they remember, as JSON."""
 
@@ -50,8 +50,8 @@ def job_fields(spec: AgentSpec, **terms: Unpack[JobTerms]) -> dict[str, Any]:
         job["order"] = order
     if spec.files is not None:
         job["files"] = "carried" if spec.is_carried else "snapshots"
-    if (sequel := terms.get("sequel")) is not None:
-        job |= {"sequel": sequel.model_dump_json(), "sequel_broker": sequel.broker}
+    if (callback := terms.get("callback")) is not None:
+        job |= {"callback": callback.model_dump_json(), "callback_broker": callback.broker}
     if spec.base_url is not None:
         job["rehearsed"] = 1
     if limits.max_tokens is not None:

@@ -11,10 +11,10 @@ from swarm.agent.spec import AgentSpec
 from swarm.core.errors import UnknownAgent, UnknownBroker, WebhookRefused
 from swarm.core.plain import clean
 from swarm.core.records import JOB_FIELDS, JobView, read_job
+from swarm.store.callbacks import Callbacks
 from swarm.store.fields import JobTerms, agent_fields, job_fields
 from swarm.store.keyspace import Keyspace, no_job
 from swarm.store.prefixes import digest_of
-from swarm.store.sequels import Sequels
 from swarm.store.values import JobPermissions, Signals, Submitted
 
 
@@ -28,7 +28,7 @@ class JobNow:
 
 
 @dataclass(frozen=True)
-class Moment:
+class JobMoment:
     """What watchers of a job need at one time, read in one round trip."""
 
     at: float
@@ -82,8 +82,8 @@ class JobStore:
         if answer[0] == "document":
             texts = json.dumps({name: [digest, (documents or {})[name]] for name, digest in carried.items()})
             answer = self._keyspace.run("submit", *given, catalogue, texts, json.dumps(list(others.items())), webhook)
-        if answer[0] == "broker" and (sequel := terms.get("sequel")) is not None:
-            raise UnknownBroker(sequel.broker, Sequels(self._keyspace).known())
+        if answer[0] == "broker" and (callback := terms.get("callback")) is not None:
+            raise UnknownBroker(callback.broker, Callbacks(self._keyspace).known())
         if answer[0] == "webhook":
             raise WebhookRefused()
         new = answer[0] == "ok"
@@ -175,7 +175,7 @@ class JobStore:
         answers = pipeline.execute()
         return [_read_now(answers[first : first + _ANSWERS], names) for first in range(0, len(answers), _ANSWERS)]
 
-    def moment(self, job_id: str, agent_ids: Sequence[str], *, job: Sequence[str], agent: Sequence[str]) -> Moment:
+    def moment(self, job_id: str, agent_ids: Sequence[str], *, job: Sequence[str], agent: Sequence[str]) -> JobMoment:
         """The job and some of its agents at one time; `job` and `agent` name the fields to read."""
         pipeline = self._keyspace.client.pipeline(transaction=False)
         pipeline.time()
@@ -186,7 +186,7 @@ class JobStore:
             pipeline.hmget(self._keyspace.key("agent", agent_id), agent)
         (seconds, micro), seq, asked, *answers = pipeline.execute()
         agents = [dict(zip(agent, values, strict=True)) for values in answers[_ANSWERS:]]
-        return Moment(seconds + micro / 1e6, int(seq or 0), asked, _read_now(answers[:_ANSWERS], job), agents)
+        return JobMoment(seconds + micro / 1e6, int(seq or 0), asked, _read_now(answers[:_ANSWERS], job), agents)
 
     def at_work(self, job_id: str, in_line: int) -> list[str]:
         """The agents that run or are called, and the first so many in line."""

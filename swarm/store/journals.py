@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import TypedDict, Unpack
 
 from swarm.agent.entries import Compacted, Entry, Started, Verdict, decode_entry, encode_entry
-from swarm.agent.life import Life, fold
+from swarm.agent.history import History, fold
 from swarm.agent.snapshot import restore
 from swarm.core.errors import JournalError
 from swarm.core.plain import clean, clean_text
 from swarm.core.records import Counters, VerdictView
 from swarm.store.keyspace import Keyspace, check_claim, no_agent
 from swarm.store.prefixes import Prefixes
-from swarm.store.slots import CallEnd, SlotWish, read_slot
+from swarm.store.slots import CallEnd, SlotReservation, read_slot
 from swarm.store.values import Appended, Claim, Signals
 
 _PAGE = 500
@@ -84,14 +84,14 @@ class JournalStore:
             if len(page) < count:
                 return
 
-    def life(self, agent_id: str) -> Life:
+    def history(self, agent_id: str) -> History:
         """What an agent's journal amounts to, at the cost of what has come since its last cut. Raises `JournalError`."""
         newer: list[tuple[int, str]] = []
         for number, document in self._backwards(agent_id):
-            if _CUT.match(document) and (life := self._restore(agent_id, number, document)) is not None:
+            if _CUT.match(document) and (history := self._restore(agent_id, number, document)) is not None:
                 for later, text in reversed(newer):
-                    life.apply(decode_entry(text, agent_id=agent_id, number=later))
-                return life
+                    history.apply(decode_entry(text, agent_id=agent_id, number=later))
+                return history
             newer.append((number, document))
         entries = (self._decode(agent_id, *stored) for stored in reversed(newer))
         return fold(agent_id, entries, self.read)
@@ -117,13 +117,13 @@ class JournalStore:
         entry = decode_entry(document, agent_id=agent_id, number=number)
         return self._prefixes.put_back(entry, self._document) if isinstance(entry, Started) else entry
 
-    def _restore(self, agent_id: str, number: int, document: str) -> Life | None:
+    def _restore(self, agent_id: str, number: int, document: str) -> History | None:
         entry = decode_entry(document, agent_id=agent_id, number=number)
         started = next(self.read(agent_id, count=1), None)
         if not isinstance(entry, Compacted) or not isinstance(started, Started):
             return None
         owner = started.spec.parent_id if started.spec.fork is not None else None
-        opened = int((entry.folded or {}).get("life", {}).get("opened", 1))
+        opened = int((entry.folded or {}).get("history", {}).get("opened", 1))
         prefix = next(self.read(owner or agent_id, opened - 1, count=1), None)
         return restore(agent_id, started if owner else prefix, prefix, entry) if isinstance(prefix, Started) else None
 
@@ -173,10 +173,10 @@ class JournalStore:
         number: int,
         entries: Sequence[Entry],
         *,
-        wish: SlotWish | None = None,
+        reservation: SlotReservation | None = None,
         **beside: Unpack[Beside],
     ) -> Appended:
-        """Append entries, the first as number `number`; `wish` asks for a slot for the next call of the model.
+        """Append entries, the first as number `number`; `reservation` asks for a slot for the next call of the model.
 
         Raises `NotOwner` or `AgentCancelled`, having changed nothing.
         """
@@ -190,7 +190,7 @@ class JournalStore:
         words = clean_text(beside.get("activity", "")), clean_text(beside.get("said", ""))
         given = (
             *(claim.agent_id, claim.generation, number, words[0], changed, int(beside.get("settle", False)), words[1]),
-            *("" if call is None else call.encode(), "" if wish is None else wish.encode()),
+            *("" if call is None else call.encode(), "" if reservation is None else reservation.encode()),
         )
         answer = self._keyspace.run("append", *given, digest, "", *documents)
         if answer[0] == "document":
@@ -199,7 +199,7 @@ class JournalStore:
         if answer[0] != "ok":
             # A repeat: whoever the first attempt woke is in the outbox.
             return Appended(None, Signals())
-        slot = None if wish is None else read_slot(wish.limit_class, answer[4])
+        slot = None if reservation is None else read_slot(reservation.limit_class, answer[4])
         return Appended(int(answer[1]), Signals(publish=answer[2]), answer[3], slot)
 
     def judge_end(self, claim: Claim, number: int, entry: Verdict) -> Appended:

@@ -11,7 +11,7 @@ import redis
 
 from swarm.core.errors import AgentCancelled, NotOwner, UnknownAgent
 from swarm.store.library import STEPS, Library
-from swarm.store.outage import Outage, Patient
+from swarm.store.outage import Outage, RetryingClient
 from swarm.store.values import Claim, Signals
 
 
@@ -21,7 +21,7 @@ class Keyspace:
     def __init__(self, client: redis.Redis, prefix: str = "swarm") -> None:
         # The stubs do not know that `decode_responses` makes every answer text.
         self.client: Any = client
-        self.hasty: Any = client
+        self.no_retry: Any = client
         """The client that never waits, also of a swarm that outlasts outages."""
         self.prefix = prefix
         # Read now, so that processes that are forked share it.
@@ -29,9 +29,9 @@ class Keyspace:
 
     def outlasting(self, outage: Outage) -> Self:
         """The same, but every command waits until Redis can be had, for as long as `outage` lets it."""
-        patient = copy.copy(self)
-        patient.client = Patient(self.hasty, outage)
-        return patient
+        batch = copy.copy(self)
+        batch.client = RetryingClient(self.no_retry, outage)
+        return batch
 
     def key(self, *parts: str) -> str:
         """A key under this swarm's prefix."""
@@ -56,7 +56,7 @@ class Keyspace:
 
     def run_now(self, step: str, *arguments: str | int | float) -> Any:
         """Run one of the swarm's own steps without waiting for a Redis that is away. Raises `redis.RedisError`."""
-        return STEPS.run(self.hasty, step, self.prefix, *arguments)
+        return STEPS.run(self.no_retry, step, self.prefix, *arguments)
 
     def fetch(self, kind: str, ids: Sequence[str], names: Sequence[str]) -> list[dict[str, str | None]]:
         """Some fields of several hashes of a kind, in one round trip."""

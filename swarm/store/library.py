@@ -2,7 +2,7 @@
 
 A library is one Lua program. First come the shared parts: `common.lua`, whose names are everybody's, then every `NAME_common.lua` of the
 swarm's own packages and of those that the library is made for. Each of these is a module: it sets what others use as fields of the table
-`NAME` (`function purse.serve(job)`), in whichever order, and keeps the rest to itself. Then come the other files, each a step or several
+`NAME` (`function budget.serve(job)`), in whichever order, and keeps the rest to itself. Then come the other files, each a step or several
 in a scope of its own. A capability from outside brings its own:
 
     STEPS = Library("my_package")       # my_package/votes.lua: step('vote', function(job, id, choice) … end)

@@ -81,12 +81,12 @@ class MailStore:
         check_claim(answer, claim)
         return int(answer[1]) if answer[0] == "ok" else None
 
-    def send(self, letter: OutgoingMessage, receivers: Sequence[Receiver]) -> Sent:
+    def send(self, outgoing: OutgoingMessage, receivers: Sequence[Receiver]) -> Sent:
         """Send one letter from outside to all of these, or to none.
 
         Raises `UnknownReceiver`, `ReceiverEnded`, `MailboxFull`, `StaleRequest`.
         """
-        addressed = letter.model_copy(update={"to": [receiver.id for receiver in receivers]})
+        addressed = outgoing.model_copy(update={"to": [receiver.id for receiver in receivers]})
         sent = self._send([addressed], {receiver.id: receiver.name for receiver in receivers}, None, 0)
         if sent.refusal is not None:
             raise sent.refusal
@@ -108,7 +108,7 @@ class MailStore:
         step: dict[str, Any] = {}
         if claim is not None:
             step = {"agent": claim.agent_id, "generation": claim.generation, "number": number}
-        documents = [clean(letter).model_dump_json(by_alias=True) for letter in letters]
+        documents = [clean(outgoing).model_dump_json(by_alias=True) for outgoing in letters]
         answer = self._keyspace.run("send", json.dumps(step), *documents)
         if claim is not None:
             check_claim(answer, claim)
@@ -119,7 +119,7 @@ class MailStore:
         return Sent(Signals(publish=publish), int(unread), int(count), ids, refusal)
 
 
-def _refusal(why: list[str], letter: OutgoingMessage, names: Mapping[str, str]) -> MessageRefused:
+def _refusal(why: list[str], outgoing: OutgoingMessage, names: Mapping[str, str]) -> MessageRefused:
     match why:
         case ["unknown", receiver]:
             return UnknownReceiver(f"there is no agent {names[receiver]} in this job")
@@ -129,12 +129,12 @@ def _refusal(why: list[str], letter: OutgoingMessage, names: Mapping[str, str]) 
             reason = "it has gone on after its end as often as the job allows (max_resumes): do not write to it again"
             return ReceiverEnded(f"{names[receiver]} reads no more messages: {reason}", names[receiver])
         case ["full", receiver]:
-            return MailboxFull(names[receiver], letter.max_unread)
+            return MailboxFull(names[receiver], outgoing.max_unread)
         case ["over"]:
             return ReceiverEnded("the job is over: only its first agent can be written to, which continues it")
         case ["request", code, *about]:
             reason = _REQUEST_REFUSALS[code].format(*about)
-            return StaleRequest(f"the request {letter.reply_to!r} cannot be answered: {reason}")
+            return StaleRequest(f"the request {outgoing.reply_to!r} cannot be answered: {reason}")
     raise AssertionError(f"an answer of send.lua that is not known: {why}")
 
 

@@ -136,7 +136,7 @@ async def follow_async(
         yield answer
 
 
-class Patient(redis.Redis):
+class RetryingClient(redis.Redis):
     """A client whose every command outlasts an outage; it shares the connections of another one."""
 
     def __init__(self, client: redis.Redis, outage: Outage) -> None:
@@ -150,14 +150,14 @@ class Patient(redis.Redis):
         execute = super().execute_command
         return self._outage.outlast(lambda: execute(*args, **options))  # type: ignore[no-untyped-call]
 
-    def pipeline(self, transaction: bool = True, shard_hint: Any = None) -> _PatientPipeline:
+    def pipeline(self, transaction: bool = True, shard_hint: Any = None) -> _RetryingPipeline:
         """As the other client's, but it waits."""
-        pipeline = _PatientPipeline(self.connection_pool, self.response_callbacks, transaction, shard_hint)
+        pipeline = _RetryingPipeline(self.connection_pool, self.response_callbacks, transaction, shard_hint)
         pipeline.outage = self._outage
         return pipeline
 
 
-class _PatientPipeline(redis.client.Pipeline):
+class _RetryingPipeline(redis.client.Pipeline):
     outage: Outage
 
     def execute(self, raise_on_error: bool = True) -> list[Any]:
@@ -166,6 +166,6 @@ class _PatientPipeline(redis.client.Pipeline):
         def attempt() -> list[Any]:
             # A failed attempt forgets its commands.
             self.command_stack = list(commands)
-            return super(_PatientPipeline, self).execute(raise_on_error)
+            return super(_RetryingPipeline, self).execute(raise_on_error)
 
         return self.outage.outlast(attempt)

@@ -20,7 +20,7 @@ from swarm.core.plain import clean
 _KEPT = 64
 
 
-class _Prefix(NamedTuple):
+class _StoredPrefix(NamedTuple):
     digest: str
     document: str
     system: str
@@ -36,8 +36,8 @@ class Prefixes:
     """Takes prefixes out of `started` entries and puts them back; remembers some that it saw."""
 
     def __init__(self) -> None:
-        self._known: dict[str, _Prefix] = {}
-        self._named: dict[tuple[str, int], _Prefix] = {}
+        self._known: dict[str, _StoredPrefix] = {}
+        self._named: dict[tuple[str, int], _StoredPrefix] = {}
         """By the prompt, and the identity of the tools."""
         self._guidance: dict[str, str] = {}
 
@@ -52,7 +52,7 @@ class Prefixes:
         if named is None or named.tools is not entry.tools:
             prefix: dict[str, Any] = clean({"system": entry.system, "tools": entry.tools})
             document = json.dumps(prefix, ensure_ascii=False)
-            named = _Prefix(digest_of(document), document, **prefix)
+            named = _StoredPrefix(digest_of(document), document, **prefix)
             self._remember(named)
         stored = entry.model_copy(update={"prefix": named.digest, "system": "", "tools": []})
         return stored, named.digest, named.document
@@ -68,7 +68,7 @@ class Prefixes:
             document = fetch(entry.prefix)
             if document is None:
                 raise _missing(entry, "system prompt and tools", entry.prefix)
-            known = _Prefix(entry.prefix, document, **json.loads(document))
+            known = _StoredPrefix(entry.prefix, document, **json.loads(document))
             self._remember(known)
         return entry.model_copy(update={"system": known.system, "tools": known.tools})
 
@@ -87,7 +87,7 @@ class Prefixes:
             self._guidance.clear()
         self._guidance[digest] = text
 
-    def _remember(self, prefix: _Prefix) -> None:
+    def _remember(self, prefix: _StoredPrefix) -> None:
         if len(self._known) >= _KEPT or len(self._named) >= _KEPT:
             self._known.clear()
             self._named.clear()

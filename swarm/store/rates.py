@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from swarm.models.limits import Limits
+from swarm.models.limits import RateLimits
 from swarm.store.keyspace import Keyspace, check_claim
-from swarm.store.slots import CallEnd, InLine, Slot, SlotWish, read_slot
+from swarm.store.slots import CallEnd, InLine, Slot, SlotReservation, read_slot
 from swarm.store.values import Claim, Signals
 
 
@@ -20,13 +20,13 @@ class RateStore:
     def __init__(self, keyspace: Keyspace) -> None:
         self._keyspace = keyspace
 
-    def ask_for_slot(self, claim: Claim, wish: SlotWish) -> tuple[Slot | InLine | None, Signals]:
+    def ask_for_slot(self, claim: Claim, reservation: SlotReservation) -> tuple[Slot | InLine | None, Signals]:
         """Ask for a slot where no entry is written. Raises as `append`."""
-        answer = self._keyspace.run("ask_for_slot", claim.agent_id, claim.generation, wish.encode())
+        answer = self._keyspace.run("ask_for_slot", claim.agent_id, claim.generation, reservation.encode())
         check_claim(answer, claim)
         if answer[0] != "ok":
             return None, Signals()
-        return read_slot(wish.limit_class, answer[2:]), Signals(publish=answer[1])
+        return read_slot(reservation.limit_class, answer[2:]), Signals(publish=answer[1])
 
     def let_others_begin(self, prefix: str, *, begun: bool) -> tuple[bool, Signals]:
         """Have those go on that wait for the first reply to requests with this prefix; returns whether some still wait.
@@ -36,9 +36,9 @@ class RateStore:
         left, publish = self._keyspace.run_now("let_others_begin", prefix, int(begun))
         return bool(left), Signals(publish=publish)
 
-    def heed_limits(self, limit_class: str, limits: Limits) -> Signals:
+    def apply_limits(self, limit_class: str, limits: RateLimits) -> Signals:
         """A reply of a class of which nothing is known has begun. It does not wait for a Redis that is away."""
-        return Signals(*self._keyspace.run_now("heed_limits", limit_class, json.dumps(list(limits))))
+        return Signals(*self._keyspace.run_now("apply_limits", limit_class, json.dumps(list(limits))))
 
     def ask_aside(self, limit_class: str, tokens: int, output: int) -> float:
         """Take what a small request beside an agent's conversation needs; returns in how many seconds it may be made."""

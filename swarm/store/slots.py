@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from swarm.models.limits import NOTHING_STATED, Limits
+from swarm.models.limits import NOTHING_STATED, RateLimits
 
 Ending = Literal["ok", "limited", "overloaded", "lost"]
 """Of a call: with a reply, refused with a 429, with an overload, without either."""
 
 
 @dataclass(frozen=True)
-class SlotWish:
+class SlotReservation:
     """What a call of the model is expected to take of the fleet's share."""
 
     limit_class: str
@@ -27,8 +27,8 @@ class SlotWish:
 
     def encode(self) -> str:
         """As the steps take it."""
-        wish = {"class": self.limit_class, "input": self.tokens, "cold": self.cold, "prefix": self.prefix}
-        return json.dumps(wish)
+        reservation = {"class": self.limit_class, "input": self.tokens, "cold": self.cold, "prefix": self.prefix}
+        return json.dumps(reservation)
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class CallEnd:
     output: int
     after: float = 0.0
     """In how many seconds the server wants to be asked again; 0: it did not say."""
-    limits: Limits = NOTHING_STATED
+    limits: RateLimits = NOTHING_STATED
     age: float = 0.0
     """How many seconds ago it said so."""
 

@@ -47,23 +47,23 @@ class Store:
 
     def outlasting(self, outage: Outage) -> Self:
         """The same, but every command waits until Redis can be had, for as long as `outage` lets it."""
-        patient = copy.copy(self)
-        patient._open(self.keyspace.outlasting(outage))
-        return patient
+        batch = copy.copy(self)
+        batch._open(self.keyspace.outlasting(outage))
+        return batch
 
     def ping(self) -> None:
         """Return if Redis answers. Raises `RedisUnavailable`."""
-        ping_or_raise(self.keyspace.hasty)
+        ping_or_raise(self.keyspace.no_retry)
 
     def explained(self) -> AbstractContextManager[None]:
         """Whatever fails inside because Redis does not answer fails as `RedisUnavailable`."""
-        return explained(self.keyspace.hasty)
+        return explained(self.keyspace.no_retry)
 
     def close(self) -> None:
         """Close the connections."""
-        self.keyspace.hasty.close()
+        self.keyspace.no_retry.close()
 
     @property
     def connections(self) -> Any:
         """The pool of connections, for a process that must end them all."""
-        return self.keyspace.hasty.connection_pool
+        return self.keyspace.no_retry.connection_pool

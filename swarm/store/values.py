@@ -219,7 +219,7 @@ class SweepTurn:
 class GoOn:
     """What an agent wanted to park for holds already."""
 
-    why: Literal["children", "tasks", "time", "mail", "answer", "purse", "slot", "nothing"]
+    why: Literal["children", "tasks", "time", "mail", "answer", "budget", "slot", "nothing"]
     """`nothing`: it wanted to rest, and nobody is at work for it any more."""
 
 
@@ -237,7 +237,7 @@ class NotSpawned:
 
 
 @dataclass(frozen=True)
-class Wish:
+class Reservation:
     """What a call of the model takes at least, beyond that at most, and what a last reply after it would. Costs are nano-dollars."""
 
     tokens: int

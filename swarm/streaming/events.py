@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from swarm.core.records import OpenState, State, Usage
 
 
-class _Told(BaseModel):
+class _StreamedEvent(BaseModel):
     """What every event says."""
 
     model_config = ConfigDict(frozen=True)
@@ -29,7 +29,7 @@ class _Told(BaseModel):
     """What people call the agent: its type and its task."""
 
 
-class JobStarted(_Told):
+class JobStarted(_StreamedEvent):
     """The job is on the queue; the agent is its root."""
 
     type: Literal["job_started"] = "job_started"
@@ -39,7 +39,7 @@ class JobStarted(_Told):
     """The model's words come from a script, and nothing is paid for them."""
 
 
-class AgentSpawned(_Told):
+class AgentSpawned(_StreamedEvent):
     """An agent was started by another one."""
 
     type: Literal["agent_spawned"] = "agent_spawned"
@@ -49,7 +49,7 @@ class AgentSpawned(_Told):
     depth: int
 
 
-class AgentState(_Told):
+class AgentState(_StreamedEvent):
     """An agent has gone from one state to another, without ending."""
 
     type: Literal["agent_state"] = "agent_state"
@@ -60,7 +60,7 @@ class AgentState(_Told):
     """Of one that parked, in a few words; empty where that is not known."""
 
 
-class Prompt(_Told):
+class Prompt(_StreamedEvent):
     """Text was put into an agent's conversation: its task, or a word of the runtime's."""
 
     type: Literal["prompt"] = "prompt"
@@ -78,7 +78,7 @@ class ToolCall(BaseModel):
     input: Any
 
 
-class Reply(_Told):
+class Reply(_StreamedEvent):
     """The model's whole reply."""
 
     type: Literal["reply"] = "reply"
@@ -91,7 +91,7 @@ class Reply(_Told):
     cost_usd: float
 
 
-class ToolResult(_Told):
+class ToolResult(_StreamedEvent):
     """A call has its result."""
 
     type: Literal["tool_result"] = "tool_result"
@@ -102,7 +102,7 @@ class ToolResult(_Told):
     duration_seconds: float
 
 
-class ModelFailed(_Told):
+class ModelFailed(_StreamedEvent):
     """A request to the model failed; unless it is permanent it is made again."""
 
     type: Literal["model_failed"] = "model_failed"
@@ -111,7 +111,7 @@ class ModelFailed(_Told):
     permanent: bool
 
 
-class MessageSent(_Told):
+class MessageSent(_StreamedEvent):
     """The agent wrote to another one, or to the person; or the person wrote to an agent, which is `agent_id` then."""
 
     type: Literal["message"] = "message"
@@ -123,7 +123,7 @@ class MessageSent(_Told):
     body: str
 
 
-class QuestionAsked(_Told):
+class QuestionAsked(_StreamedEvent):
     """The agent asks and waits for the answer."""
 
     type: Literal["question"] = "question"
@@ -137,7 +137,7 @@ class QuestionAsked(_Told):
     expires_at: float
 
 
-class QuestionClosed(_Told):
+class QuestionClosed(_StreamedEvent):
     """A question was answered, expired, or is void because its agent ended."""
 
     type: Literal["question_closed"] = "question_closed"
@@ -147,7 +147,7 @@ class QuestionClosed(_Told):
     by: str
 
 
-class Notice(_Told):
+class Notice(_StreamedEvent):
     """Something else that people should know: a call denied, work judged, a worker that bounds the agent, a page changed."""
 
     type: Literal["notice"] = "notice"
@@ -157,7 +157,7 @@ class Notice(_Told):
     about: dict[str, str]
 
 
-class AgentEnded(_Told):
+class AgentEnded(_StreamedEvent):
     """An agent has ended, and with it all below it."""
 
     type: Literal["agent_ended"] = "agent_ended"
@@ -172,7 +172,7 @@ class AgentEnded(_Told):
     cost_usd: float
 
 
-class JobEnded(_Told):
+class JobEnded(_StreamedEvent):
     """The job has ended; the stream ends with it, unless somebody writes to its root at once."""
 
     type: Literal["job_ended"] = "job_ended"

@@ -27,7 +27,7 @@ from swarm.store.store import Store
 from swarm.store.values import Signals
 from swarm.tools.outputs import Outputs
 from swarm.workspace import shown
-from swarm.workspace.merging import Strategy
+from swarm.workspace.merge import Strategy
 
 if TYPE_CHECKING:
     from swarm.tools.program import Exchange

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, get_args
 
+from swarm.agent.history import History
 from swarm.agent.journaled import Condition
-from swarm.agent.life import Life
 from swarm.agent.spec import AgentSpec
 from swarm.core.errors import BadName, ToolError, UnknownReceiver
 from swarm.core.records import AgentView
@@ -28,7 +28,7 @@ from swarm.definitions.model import (
 from swarm.store.store import Store
 from swarm.tools import Tool, ToolContext, ToolResult
 from swarm.tools.schemas import boolean, choice, number, string, strings
-from swarm.workspace.merging import Strategy
+from swarm.workspace.merge import Strategy
 
 MIN_WAIT_SECONDS, DEFAULT_WAIT_SECONDS, MAX_WAIT_SECONDS = 10, 30, 3_600
 WAITING: dict[str, Any] = {
@@ -209,7 +209,7 @@ def _describe(agent: AgentView, now: float) -> str:
     return line
 
 
-def restate_children(context: ToolContext, life: Life) -> str:
+def restate_children(context: ToolContext, history: History) -> str:
     """The agents that it started: those that are not over, and those that ended last."""
     records = [
         record

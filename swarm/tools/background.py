@@ -21,7 +21,7 @@ from typing import Any, Literal
 import psutil
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from swarm.agent.life import Life
+from swarm.agent.history import History
 from swarm.core.errors import ToolError
 from swarm.tools import Confine, ToolContext
 from swarm.tools.processes import (
@@ -110,7 +110,7 @@ def shell_state(scratch: Path, shell: ShellRecord) -> tuple[ShellState, Report |
     return ("ended", report) if report is not None else ("lost", None)
 
 
-def restate_shells(ctx: ToolContext, life: Life) -> str:
+def restate_shells(ctx: ToolContext, history: History) -> str:
     """The background commands that it started here, and how they stand."""
     if ctx.scratch is None or ctx.scratch not in private_folders(ctx.scratch.parent):
         return ""

@@ -11,7 +11,7 @@ that made a session of its own: on Linux orphans become children of this process
 
 A COMMAND that starts with `swarm/permissions/sandbox/enter.py` is not started as the Python program that it is: a
 child of this process goes into the sandbox, which saves the second start of Python. What programs outside would obey of
-the folders that it may write is looked at when all is over, and held (`swarm/permissions/sandbox/holding.py`).
+the folders that it may write is looked at when all is over, and held (`swarm/permissions/sandbox/guard.py`).
 
 It imports little, because every command waits for it to start: `signal`, for one, would cost 5 ms.
 """

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 
-from swarm.agent.life import Life
+from swarm.agent.history import History
 from swarm.tools import Tool, ToolContext
 from swarm.tools.schemas import boolean, choice, string
 
 
-def restate_mail(context: ToolContext, life: Life) -> str:
+def restate_mail(context: ToolContext, history: History) -> str:
     """Requests that nobody has answered, to it or by it, and how much it has not read."""
     stored = context.store.mail.requests(context.job_id)
     lines = []

@@ -23,7 +23,7 @@ GROUP = "swarm.tools"
 
 
 @dataclass(frozen=True)
-class _Source:
+class _ToolSource:
     """Where tools come from."""
 
     value: str
@@ -69,18 +69,18 @@ def declare_all(*rows: tuple[ToolRow, str]) -> None:
         raise ConfigurationError("; ".join(faults))
 
 
-def _sources(modules: str) -> Iterator[_Source]:
+def _sources(modules: str) -> Iterator[_ToolSource]:
     for point in sorted(entry_points(group=GROUP), key=lambda point: (point.value, point.name)):
-        yield _Source(point.value, f"the entry point {point.name} of {GROUP}", _package_of(point))
+        yield _ToolSource(point.value, f"the entry point {point.name} of {GROUP}", _package_of(point))
     for name in filter(None, map(str.strip, modules.split(","))):
-        yield _Source(name, f"SWARM_TOOLS names {name}", name)
+        yield _ToolSource(name, f"SWARM_TOOLS names {name}", name)
 
 
 def _package_of(point: EntryPoint) -> str:
     return f"{point.dist.name} {point.dist.version}" if point.dist is not None else point.module
 
 
-def _read_rows(source: _Source) -> tuple[tuple[ToolRow, str], ...]:
+def _read_rows(source: _ToolSource) -> tuple[tuple[ToolRow, str], ...]:
     name, _, member = source.value.partition(":")
     try:
         module = import_module(name)
@@ -106,7 +106,7 @@ def _place_of(error: BaseException, name: str) -> str:
     return f" ({frames[-1].filename}:{frames[-1].lineno})" if frames and frames[-1].filename != __file__ else ""
 
 
-def _rows_of(module: ModuleType, member: str, source: _Source) -> Iterator[tuple[ToolRow, str]]:
+def _rows_of(module: ModuleType, member: str, source: _ToolSource) -> Iterator[tuple[ToolRow, str]]:
     listed = getattr(module, "TOOLS", ())
     own = [value for value in vars(module).values() if _is_of(getattr(value, "__module__", None), module)]
     for value in [getattr(module, member)] if member else [*own, *listed]:

@@ -20,7 +20,7 @@ from typing import IO
 import psutil
 
 from swarm.core.errors import ConfigurationError, ToolError
-from swarm.permissions.sandbox.holding import Watch
+from swarm.permissions.sandbox.guard import CommandGuard
 from swarm.tools import Confine, ToolContext
 from swarm.tools.environment import clean_environment
 from swarm.workspace.private import make_private_folder
@@ -38,7 +38,7 @@ _MOST_ATTEMPTS = 20
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ProcessResult:
     """How a command ended."""
 
     exit_code: int
@@ -104,13 +104,13 @@ def run_command(
     *,
     argv: list[str] | None = None,
     given: int | None = None,
-    heard: Callable[[bytes], None] | None = None,
+    hook_state: Callable[[bytes], None] | None = None,
     overtime_seconds: float = 15.0,
-) -> Outcome:
+) -> ProcessResult:
     """Run `command` to its end, asking `ctx.check` meanwhile; whatever happens, nothing of it is left running.
 
     It is a shell's, or what the program `argv`, confined already, is given as descriptor 20; `given` is another descriptor for that.
-    `heard` is told now and then what it has written so far.
+    `hook_state` is told now and then what it has written so far.
 
     `overtime_seconds` is how much longer than its limit a supervisor may take before it counts as stopped by its own
     command.
@@ -122,7 +122,7 @@ def run_command(
         assert process.stdin and process.stdout
         report = None
         try:
-            listen = None if heard is None else lambda: heard(os.pread(output.fileno(), MAX_OUTPUT_BYTES, 0))
+            listen = None if hook_state is None else lambda: hook_state(os.pread(output.fileno(), MAX_OUTPUT_BYTES, 0))
             if _wait_readable(ctx, process.stdout, limit_seconds + overtime_seconds, listen):
                 report = Report.parse(process.stdout.read())
         finally:
@@ -138,8 +138,8 @@ def run_command(
         output.seek(0)
         data = output.read()
     if report is None:
-        return Outcome(exit_code=137, output=data, held=hold_planted(watch_words(argv)))
-    return Outcome(report.exit_code, data, report.timed_out, report.discarded_bytes, report.held)
+        return ProcessResult(exit_code=137, output=data, held=hold_planted(watch_words(argv)))
+    return ProcessResult(report.exit_code, data, report.timed_out, report.discarded_bytes, report.held)
 
 
 def _prepare(ctx: ToolContext, confine: Confine | None, argv: list[str] | None) -> tuple[list[str], IO[bytes]]:
@@ -165,7 +165,7 @@ def watch_words(argv: list[str]) -> list[str]:
 
 def hold_planted(words: list[str]) -> tuple[str, ...]:
     """What a supervisor does at the end, for one that is gone; what stood in changed files before is not known any more."""
-    return tuple(Watch(words).end())
+    return tuple(CommandGuard(words).end())
 
 
 def start_command(ctx: ToolContext, command: str, argv: list[str], shell_id: str, output: Path, report: Path) -> int:

@@ -67,7 +67,7 @@ class _Input:
                     rest = rest[file.write(rest) :]
 
 
-class _Conversation:
+class _Dialogue:
     """What one run of a program says, line by line."""
 
     def __init__(self, context: ToolContext, exchange: Exchange, told: _Input) -> None:
@@ -126,35 +126,35 @@ def run_program(context: ToolContext, given: dict[str, Any]) -> ToolResult:
     argv = context.confine(context, ["bash", "-c", _ENTER, "program", *definition.command])
     told = _Input()
     told.put(_start_line(context, given))
-    heard = _Conversation(context, exchange, told)
+    hook_state = _Dialogue(context, exchange, told)
     try:
         outcome = run_command(
-            context, "", context.confine, exchange.limit_seconds, argv=argv, given=told.end, heard=heard.hear
+            context, "", context.confine, exchange.limit_seconds, argv=argv, given=told.end, hook_state=hook_state.hear
         )
     except _Over:
-        return _conclude(heard)
+        return _conclude(hook_state)
     finally:
         told.close()
-    heard.finish(outcome.output)
-    output = "\n".join(heard.output).strip()
-    if heard.result is None and not heard.error:
+    hook_state.finish(outcome.output)
+    output = "\n".join(hook_state.output).strip()
+    if hook_state.result is None and not hook_state.error:
         if outcome.timed_out:
-            heard.error = f"it was ended after {exchange.limit_seconds:g} s, its time limit"
+            hook_state.error = f"it was ended after {exchange.limit_seconds:g} s, its time limit"
         elif outcome.discarded_bytes:
-            heard.error = "it wrote more than 10 MiB"
+            hook_state.error = "it wrote more than 10 MiB"
         elif outcome.exit_code:
-            heard.error = f"it ended with the exit code {outcome.exit_code}"
+            hook_state.error = f"it ended with the exit code {outcome.exit_code}"
         else:
-            heard.result = output
-        if heard.error and output:
-            heard.error += f"; its last words:\n{output[-_TAIL_CHARACTERS:]}"
-    return _conclude(heard).model_copy(update={"held": outcome.held})
+            hook_state.result = output
+        if hook_state.error and output:
+            hook_state.error += f"; its last words:\n{output[-_TAIL_CHARACTERS:]}"
+    return _conclude(hook_state).model_copy(update={"held": outcome.held})
 
 
-def _conclude(heard: _Conversation) -> ToolResult:
-    if heard.error:
-        return ToolResult(text=f"the program failed: {heard.error}", is_error=True)
-    return ToolResult(text=heard.result or "")
+def _conclude(hook_state: _Dialogue) -> ToolResult:
+    if hook_state.error:
+        return ToolResult(text=f"the program failed: {hook_state.error}", is_error=True)
+    return ToolResult(text=hook_state.result or "")
 
 
 def _start_line(context: ToolContext, given: dict[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from typing import IO
 
 from swarm.core.errors import ConfigurationError, ToolError
 from swarm.permissions.sandbox.host import python_folders
-from swarm.permissions.sandbox.reading import start_reading
+from swarm.permissions.sandbox.reader import start_reading
 from swarm.tools import ToolContext
 from swarm.tools.environment import clean_environment
 
@@ -27,7 +27,7 @@ _CHECK_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
-class Found:
+class Matches:
     """What ripgrep printed, split at the separator; `cut` tells that it had more to say."""
 
     items: list[str]
@@ -56,7 +56,7 @@ def run_ripgrep(
     text: str | None = None,
     max_items: int | None = None,
     separator: bytes = b"\n",
-) -> Found:
+) -> Matches:
     """Run `rg` in the opened `folder`, with an opened `file` if given, or on `text`; stop it after `max_items`.
 
     Raises `ToolError` for a bad pattern.
@@ -95,7 +95,7 @@ def run_ripgrep(
     items = output.decode("utf-8", "replace").split(separator.decode())
     if items[-1] == "" or cut:
         items.pop()
-    return Found(items[:max_items], cut)
+    return Matches(items[:max_items], cut)
 
 
 def _place(folder: int) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 from swarm.core.errors import ToolError
 from swarm.tools import Tool, ToolContext, ToolResult
 from swarm.tools.outputs import fit
-from swarm.tools.ripgrep import Found, run_ripgrep
+from swarm.tools.ripgrep import Matches, run_ripgrep
 from swarm.tools.schemas import boolean, integer, string, strings
 from swarm.workspace import is_output, open_file, opened_folder, resolve_path
 
@@ -123,7 +123,7 @@ def search_content(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
     return ToolResult(text=text + note)
 
 
-def _search_file(ctx: ToolContext, path: Path, arguments: list[str], limit: int | None) -> Found:
+def _search_file(ctx: ToolContext, path: Path, arguments: list[str], limit: int | None) -> Matches:
     opened, _ = open_file(ctx.workspace, path)
     try:
         place = f"/dev/fd/{opened}"
@@ -131,7 +131,7 @@ def _search_file(ctx: ToolContext, path: Path, arguments: list[str], limit: int 
     finally:
         os.close(opened)
     named = [path.name + item.removeprefix(place) if item.startswith(place) else item for item in found.items]
-    return Found(named, found.cut)
+    return Matches(named, found.cut)
 
 
 def _grep_line(ctx: ToolContext, base: Path, prefix: str, item: str) -> str | None:

@@ -20,7 +20,7 @@ from swarm.permissions.sandbox.obeyed import HELD
 from swarm.tools import Hold, Tool, ToolContext, ToolResult
 from swarm.tools.background import find_shell, kill_shell, shell_state, start_shell, take_output
 from swarm.tools.outputs import fit
-from swarm.tools.processes import MAX_OUTPUT_BYTES, Outcome, hold_planted, run_command, scratch_folder
+from swarm.tools.processes import MAX_OUTPUT_BYTES, ProcessResult, hold_planted, run_command, scratch_folder
 from swarm.tools.ripgrep import filter_lines
 from swarm.tools.schemas import boolean, integer, string
 from swarm.workspace import shown
@@ -93,7 +93,7 @@ def _activity(given: dict[str, Any]) -> str:
     return words if len(words) <= 60 else f"{words[:59]}…"
 
 
-def _told(ctx: ToolContext, outcome: Outcome, limit_seconds: float) -> ToolResult:
+def _told(ctx: ToolContext, outcome: ProcessResult, limit_seconds: float) -> ToolResult:
     output = _text(outcome.output)
     lines = [fit(ctx.outputs, ctx.tool_use_id, output) if output else "(no output)"]
     lines += _discarded(outcome.discarded_bytes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from swarm.agent.life import Life
+from swarm.agent.history import History
 from swarm.core.errors import ToolError
 from swarm.tools import Tool, ToolContext, ToolResult
 from swarm.tools.schemas import string
@@ -28,9 +28,9 @@ def write_todos(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
     return ToolResult(text="\n".join(lines))
 
 
-def restate_todos(ctx: ToolContext, life: Life) -> str:
+def restate_todos(ctx: ToolContext, history: History) -> str:
     """The list as it was written last."""
-    last = life.context.standing.get(TODO_WRITE.name)
+    last = history.context.heartbeat.get(TODO_WRITE.name)
     return write_todos(ctx, last).text if last and last["todos"] else ""
 
 

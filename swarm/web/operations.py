@@ -13,7 +13,7 @@ from swarm.client.operations import AgentId, Invocation, JobId, Table
 from swarm.client.reads import READS
 from swarm.web import reads, transcripts
 from swarm.web.panels import PANELS, PanelRequest
-from swarm.web.patches import Wanted
+from swarm.web.patches import WatchedParts
 from swarm.web.stream import LIVE, EventStream, StreamPlace, follow
 
 OWN = Table()
@@ -50,8 +50,8 @@ def get_start(call: Invocation, workspace: str | None = None) -> dict[str, Any]:
 @OWN.get("/stream", takes=TabPlace, returns=EventStream, headers={"Last-Event-ID": "last_event_id"}, streams=True)
 def stream_tab(call: Invocation, **place: Any) -> AsyncGenerator[str, None]:
     """What a tab watches, as server-sent events."""
-    wanted = Wanted(jobs=place["jobs"], job_id=place["job"], agent_id=place["agent"], words=place["words"])
-    if wanted == Wanted():
+    wanted = WatchedParts(jobs=place["jobs"], job_id=place["job"], agent_id=place["agent"], words=place["words"])
+    if wanted == WatchedParts():
         raise BadRequest("say what to watch: jobs=1, job=ID or agent=ID")
     return follow(call, wanted, place)
 

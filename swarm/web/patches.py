@@ -12,7 +12,7 @@ from swarm.core.errors import UnknownAgent
 from swarm.core.records import read_event
 from swarm.mailbox import to_message
 from swarm.store.streams import FEED, Name
-from swarm.streaming.live.reading import Reader
+from swarm.streaming.live.reader import LiveReader
 from swarm.streaming.live.rows import Row
 from swarm.streaming.live.state import Patch
 from swarm.web.entries import show_message
@@ -31,7 +31,7 @@ def is_cursor(text: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WatchedParts:
     """What a tab shows."""
 
     jobs: bool = False
@@ -55,7 +55,7 @@ class Cursors:
         """Those that `text` made; what cannot be read of them is as if it were not there."""
         names = {each.name[0]: each.name for each in fields(cls)}
         pairs = (part.partition("=") for part in text.split(","))
-        return cls(**{names[letter]: value for letter, _, value in pairs if letter in names and is_cursor(value)})
+        return cls(**{names[outgoing]: value for outgoing, _, value in pairs if outgoing in names and is_cursor(value)})
 
     def text(self) -> str:
         """All of them as the id of an event."""
@@ -70,7 +70,7 @@ class Cursors:
 class Viewed:
     """What a tab wants and has: its cursors, and the rows that it was told last."""
 
-    wanted: Wanted
+    wanted: WatchedParts
     cursors: Cursors
     words: str = "0-0"
     turns: int | None = None
@@ -163,7 +163,7 @@ def _patch_jobs(
         ids = list(dict.fromkeys([*ids, *swarm.store.jobs.ids(_LOOKED_AT_JOBS)]))
     if not ids:
         return {}
-    rows = Reader(swarm.store).jobs(ids[:MOST_JOBS])
+    rows = LiveReader(swarm.store).jobs(ids[:MOST_JOBS])
     changed = {job_id: row for job_id, row in rows.items() if viewed.jobs.get(job_id) != row}
     first, viewed.jobs = not viewed.jobs and not came, {**viewed.jobs, **rows}
     # What a tab has from its snapshot it need not be told at once.
@@ -173,7 +173,7 @@ def _patch_jobs(
 def _patch_job(
     swarm: Swarm, viewed: Viewed, came: Sequence[tuple[str, Mapping[str, str]]], *, look: bool
 ) -> dict[str, Any]:
-    job_id, reader = viewed.wanted.job_id or "", Reader(swarm.store)
+    job_id, reader = viewed.wanted.job_id or "", LiveReader(swarm.store)
     events = [read_event(entry_id, fields) for entry_id, fields in came]
     if not events and not look:
         return {}

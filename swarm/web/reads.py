@@ -8,8 +8,8 @@ from typing import Any, get_args
 
 from swarm import __version__
 from swarm.agent.spec import DEFAULT_AGENT
-from swarm.client.gathering import is_trusted
 from swarm.client.preparation import DEFAULT_MODE, find_workspace
+from swarm.client.project import is_trusted
 from swarm.client.swarm import Swarm
 from swarm.core.records import Event, Limits, State
 from swarm.definitions.catalogue import load_catalogue
@@ -18,9 +18,9 @@ from swarm.models.catalogue import load_models
 from swarm.permissions.sources import load_permission_settings
 from swarm.store.questions import Question
 from swarm.store.streams import FEED
-from swarm.streaming.live.reading import Reader
+from swarm.streaming.live.reader import LiveReader
 from swarm.streaming.live.rows import Row
-from swarm.streaming.live.state import Patch, Snapshot
+from swarm.streaming.live.state import LiveSnapshot, Patch
 from swarm.web.entries import show_message
 from swarm.web.panels import PANELS, describe_panel
 
@@ -44,7 +44,7 @@ def read_about(swarm: Swarm, *, user: str, read_only: bool, now: float) -> dict[
 
 def read_jobs(swarm: Swarm, count: int = 50, before: str = "") -> dict[str, Any]:
     """The newest jobs, or those made before one, and the feed's cursor of before; `last` is where more begin, if there may be any."""
-    store, reader = swarm.store, Reader(swarm.store)
+    store, reader = swarm.store, LiveReader(swarm.store)
     feed = store.streams.last(FEED)
     count = max(1, min(count, MOST_JOBS))
     ids = store.jobs.ids(count, before)
@@ -60,7 +60,7 @@ def show_jobs(swarm: Swarm, rows: Mapping[str, Row]) -> dict[str, Any]:
 
 def read_job(swarm: Swarm, job_id: str) -> dict[str, Any]:
     """A job's snapshot: its agents, open questions and inbox. Raises `UnknownAgent`."""
-    snapshot, view = Reader(swarm.store).snapshot(job_id), swarm.store.jobs.get(job_id)
+    snapshot, view = LiveReader(swarm.store).snapshot(job_id), swarm.store.jobs.get(job_id)
     inbox = [show_message(message) for message in swarm.store.mail.last(job_id, _SHOWN_INBOX)]
     return {
         "now": swarm.store.now(),
@@ -75,7 +75,7 @@ def read_job(swarm: Swarm, job_id: str) -> dict[str, Any]:
     }
 
 
-def show_snapshot(snapshot: Snapshot) -> dict[str, Any]:
+def show_snapshot(snapshot: LiveSnapshot) -> dict[str, Any]:
     """A snapshot as JSON."""
     return {
         "seq": snapshot.seq,

@@ -12,9 +12,9 @@ from pydantic import Field, RootModel
 from swarm.client.failures import Refusal
 from swarm.client.operations import Body, Invocation, JobId, Table
 from swarm.store.streams import AsyncStreams
-from swarm.web.patches import Cursors, Wanted
+from swarm.web.patches import Cursors, WatchedParts
 from swarm.web.reads import read_job
-from swarm.web.watching import BLOCK_SECONDS, Watch, encode_told
+from swarm.web.tab import BLOCK_SECONDS, TabWatch, encode_told
 
 LIVE = Table()
 """HTTP and the page have both."""
@@ -85,15 +85,15 @@ def stream_job(call: Invocation, **place: Any) -> AsyncGenerator[str, None]:
     at this server or another one. What each holds: docs/http.md.
     """
     call.swarm.store.jobs.get(place["job"])
-    return follow(call, Wanted(job_id=place["job"], agent_id=place["agent"], words=place["words"]), place)
+    return follow(call, WatchedParts(job_id=place["job"], agent_id=place["agent"], words=place["words"]), place)
 
 
-async def follow(call: Invocation, wanted: Wanted, place: dict[str, str]) -> AsyncGenerator[str, None]:
+async def follow(call: Invocation, wanted: WatchedParts, place: dict[str, str]) -> AsyncGenerator[str, None]:
     """The events of what is wanted, from the cursors in `place` on."""
     given = Cursors(place.get("feed", ""), place["events"], place["journal"], place["mail"])
     cursors = Cursors.read(place["last_event_id"]) if place["last_event_id"] else given
     async with contextlib.aclosing(AsyncStreams(call.swarm.settings, block_seconds=BLOCK_SECONDS)) as streams:
-        watch = Watch(call.swarm, streams, wanted, cursors, call.on_thread)
-        async with contextlib.aclosing(watch.follow()) as happening:
-            async for told in happening:
+        watch = TabWatch(call.swarm, streams, wanted, cursors, call.on_thread)
+        async with contextlib.aclosing(watch.follow()) as external_event:
+            async for told in external_event:
                 yield encode_told(told)

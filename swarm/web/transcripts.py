@@ -14,7 +14,7 @@ from swarm.client.swarm import Swarm
 from swarm.core.errors import JournalError, UnknownAgent
 from swarm.mailbox import position_of
 from swarm.store.journals import JournalPage, StoredEntry
-from swarm.streaming.live.reading import Reader
+from swarm.streaming.live.reader import LiveReader
 from swarm.web.entries import is_reply, kind_of, message_ids, show_item, show_message
 
 MOST_ENTRIES = 500
@@ -28,7 +28,7 @@ def read_agent(swarm: Swarm, agent_id: str) -> dict[str, Any]:
     """An agent: its row, those above it, what it was started with, its answer. Raises `UnknownAgent`."""
     store = swarm.store
     record = store.agents.get(agent_id)
-    row = Reader(store).agents([agent_id])[agent_id]
+    row = LiveReader(store).agents([agent_id])[agent_id]
     spec = store.agents.spec(agent_id).model_dump(mode="json")
     first = store.journals.page(agent_id, after=0, count=1).entries
     tools = _read_item(swarm, agent_id, first[0]).facts.get("tools", []) if first else []

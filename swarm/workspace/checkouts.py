@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from swarm.core.errors import GitFailed
-from swarm.workspace.plumbing import call_git
+from swarm.workspace.git_command import call_git
 from swarm.workspace.repository import Repository
 
 READERS = "swarm-readers"

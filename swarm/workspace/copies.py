@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from swarm.core.errors import GitFailed
-from swarm.workspace.applying import ChangedMeanwhile, apply_changes, seen_times
+from swarm.workspace.changes_applied import ChangedMeanwhile, apply_changes, seen_times
 from swarm.workspace.checkouts import open_folder, place_store
-from swarm.workspace.merging import list_changes, read_blob
-from swarm.workspace.plumbing import call_git
+from swarm.workspace.git_command import call_git
+from swarm.workspace.merge import list_changes, read_blob
 from swarm.workspace.repository import Repository
-from swarm.workspace.sending import held_though_ignored
+from swarm.workspace.upload import held_though_ignored
 
 ATTEMPTS = 4
 """How often the same is tried while others change the files."""

@@ -26,7 +26,7 @@ from typing import Any
 from swarm.core.errors import GitFailed, ToolError
 from swarm.workspace.changes import Changes, LeftOut, is_empty, look, sort_changes
 from swarm.workspace.files import opened_folder
-from swarm.workspace.plumbing import call_git, locked
+from swarm.workspace.git_command import call_git, locked
 
 ROUNDS = 4
 """How often a snapshot begins anew, at most, while files change under it."""

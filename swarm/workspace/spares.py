@@ -21,7 +21,7 @@ from typing import Any
 
 from swarm.core.errors import GitFailed
 from swarm.workspace.changes import is_empty
-from swarm.workspace.plumbing import call_git
+from swarm.workspace.git_command import call_git
 from swarm.workspace.repository import Repository
 
 FOLDER = ".spares"

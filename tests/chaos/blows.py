@@ -123,13 +123,13 @@ class Blows:
                 os.killpg(worker.process.pid, signal.SIGCONT)
                 del self._stopped[worker]
         self._note_leaving()
-        for worker in self.standing():
+        for worker in self.heartbeat():
             if worker.process.poll() is not None:
                 self._gone.add(worker)
                 self._complain(worker, f"a worker that nobody killed ended with code {worker.process.returncode}")
                 self._hire()
 
-    def standing(self) -> list[Worker]:
+    def heartbeat(self) -> list[Worker]:
         """The workers that nothing has been done to, those that still start among them."""
         return [
             w for w in self._fleet.workers if w not in self._gone and w not in self._stopped and w not in self._leaving
@@ -138,15 +138,15 @@ class Blows:
     def finish(self) -> None:
         """Let everybody go on, have all workers leave, and wait until they have."""
         self.tend(finish=True)
-        for worker in self.standing():
+        for worker in self.heartbeat():
             worker.wait_ready()
             self._send_away(worker)
         self._wait_for_leaving()
 
     def _hit_worker(self, kind: str) -> Worker | None:
         spared = self._fleet.workers[:1] if self._spare_one else []
-        exposed = [worker for worker in self.standing() if worker.ready and worker not in spared]
-        if not exposed or (kind == "stop" and len(self.standing()) == 1):
+        exposed = [worker for worker in self.heartbeat() if worker.ready and worker not in spared]
+        if not exposed or (kind == "stop" and len(self.heartbeat()) == 1):
             return None
         worker = self._chance.choice(exposed)
         match kind:

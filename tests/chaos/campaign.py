@@ -24,7 +24,7 @@ from tests.chaos.crashing_worker import CrashingWorker, orders_folder
 from tests.chaos.ledger import Charges, check_ledger, count_repeats
 from tests.chaos.memory import Sampler
 from tests.chaos.plan import Plan, Talk, Tree
-from tests.chaos.recovery import Happening, read_happenings, recoveries
+from tests.chaos.recovery import ExternalEvent, read_external_events, recoveries
 from tests.chaos.section import Section
 from tests.fleet import Fleet, Worker
 from tests.redis_servers import Group, OwnServer
@@ -54,7 +54,7 @@ class Campaign:
         self._client = server.client if server else lambda: self.fleet.swarm.store.keyspace.client
         self._planned: list[str] = []
         self._next_at = 0.0
-        self._happenings: list[Happening] = []
+        self._external_events: list[ExternalEvent] = []
         self._seen = "-"
 
     def run(self) -> Section:
@@ -62,7 +62,7 @@ class Campaign:
         plan, section = self.plan, self.section
         self._folder.mkdir(parents=True, exist_ok=True)
         spared = self.fleet.workers if plan.spare_one else ()
-        sampler = Sampler(self._blows.standing, spared, self._client, max(1.0, plan.seconds / _SAMPLES))
+        sampler = Sampler(self._blows.heartbeat, spared, self._client, max(1.0, plan.seconds / _SAMPLES))
         try:
             if plan.poison is not None:
                 plan.poison.give(orders_folder(self.fleet))
@@ -117,7 +117,7 @@ class Campaign:
     def _play_job(self, work: Tree | Talk | Charges, number: int, until: float) -> None:
         self.fleet.workspace = self.fleet.folder / f"work-{number}"
         self.fleet.workspace.mkdir()
-        self._happenings, self._seen, first = [], "-", len(self._blows.dealt)
+        self._external_events, self._seen, first = [], "-", len(self._blows.dealt)
         # No limit is reached: that of tokens is there so that they are reserved and settled under fire, too.
         server = self.fleet.rehearse(work.scenario)
         job = self._submit(work, server)
@@ -129,7 +129,7 @@ class Campaign:
             time.sleep(0.05)
         if not job.view().ended:
             self.section.complaints.append(
-                f"job {number} has not ended within {self.plan.job_seconds} s: {_standing(job)}"
+                f"job {number} has not ended within {self.plan.job_seconds} s: {_heartbeat(job)}"
             )
             return
         self._blows.tend()
@@ -168,7 +168,7 @@ class Campaign:
         store = self.fleet.swarm.store
         while rows := store.keyspace.client.xrange(store.keyspace.key("events", job.id), self._seen, count=1000):
             self._seen = f"({rows[-1][0]}"
-            self._happenings += read_happenings([row for row in rows if row[1]["kind"] != "message"])
+            self._external_events += read_external_events([row for row in rows if row[1]["kind"] != "message"])
 
     # -- afterwards ----------------------------------------------------------------------------------------
 
@@ -192,10 +192,10 @@ class Campaign:
             self.section.complaints.append(f"job {number} has {len(left.lives)} agents instead of {work.agents}")
 
     def _tell_recoveries(self, first: int) -> None:
-        section, happenings = self.section, self._happenings
-        section.rescued += sum(event.kind == "rescued" for event in happenings)
-        section.handed_over += sum(event.kind == "handed_over" for event in happenings)
-        section.add_recoveries(recoveries(self._blows.dealt[first:], happenings))
+        section, external_events = self.section, self._external_events
+        section.rescued += sum(event.kind == "rescued" for event in external_events)
+        section.handed_over += sum(event.kind == "handed_over" for event in external_events)
+        section.add_recoveries(recoveries(self._blows.dealt[first:], external_events))
 
     def _leave(self) -> None:
         self._blows.finish()
@@ -215,6 +215,6 @@ def run_checker(path: Path, *, expect_failed: int, waive: Sequence[str] = ()) ->
     return dict(json.loads(ran.stdout))
 
 
-def _standing(job: Job) -> str:
+def _heartbeat(job: Job) -> str:
     agents = job.agents()
     return f"{[(a.id, a.state, a.activity, a.deaths) for a in agents if a.ended_at is None][:10]} of {len(agents)}"

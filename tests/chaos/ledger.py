@@ -61,12 +61,12 @@ rules:
 def check_ledger(work: Charges, left: Job, path: Path) -> list[str]:
     """What of this job's calls the book does not hold once, or should not hold."""
     calls = {
-        f"{life.id}/{call['id']}": call["input"]
-        for life in left.lives.values()
-        for call in calls_of(life)
+        f"{history.id}/{call['id']}": call["input"]
+        for history in left.lives.values()
+        for call in calls_of(history)
         if call["name"] == "charge_card"
     }
-    results = {f"{life.id}/{i}": one for life in left.lives.values() for i, one in results_of(life).items()}
+    results = {f"{history.id}/{i}": one for history in left.lives.values() for i, one in results_of(history).items()}
     with closing(sqlite3.connect(path)) as ledger:
         rows = {
             key: (account, cents) for key, account, cents in ledger.execute("SELECT key, account, cents FROM charges")

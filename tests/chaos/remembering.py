@@ -18,7 +18,7 @@ import psutil
 
 from swarm import Job
 from swarm.capabilities.memory.pages import Author, Memories
-from swarm.capabilities.memory.shelves import find_places
+from swarm.capabilities.memory.stores import find_places
 from tests.fleet import Fleet
 
 _SCRIPT = """
@@ -69,10 +69,10 @@ def play(
         (definitions / "scribe.md").write_text(
             "---\nname: scribe\ndescription: d\ntools: Read\nmemory: team\n---\nWrite.\n"
         )
-        shelf = find_places(fleet.workspace.resolve(), fleet.settings.memory_owner).shelf("team", "")
+        memory_store = find_places(fleet.workspace.resolve(), fleet.settings.memory_owner).memory_store("team", "")
         memories = Memories(fleet.swarm.store.keyspace)
         for page in range(pages):
-            memories.change(shelf, "create", f"page-{page}.md", Author(), text="END\n")
+            memories.change(memory_store, "create", f"page-{page}.md", Author(), text="END\n")
         calls = ", ".join(
             f"{{name: Agent, input: {{description: scribe {n}, prompt: scribe {n} on {n % pages}, subagent_type: scribe}}}}"
             for n in range(agents)
@@ -91,7 +91,7 @@ def play(
             found.complaints.append(f"agents are {dict(states)}")
         found.rescued = sum(event.kind == "rescued" for event in job.follow() if event is not None)
         for page in range(pages):
-            _judge(memories, shelf, page, range(page, agents, pages), found)
+            _judge(memories, memory_store, page, range(page, agents, pages), found)
     return found
 
 
@@ -117,13 +117,13 @@ def _deal_blows(
                 pass
 
 
-def _judge(memories: Memories, shelf: object, page: int, writers: range, found: Findings) -> None:
-    read = memories.read(shelf, f"page-{page}.md")  # type: ignore[arg-type]
+def _judge(memories: Memories, memory_store: object, page: int, writers: range, found: Findings) -> None:
+    read = memories.read(memory_store, f"page-{page}.md")  # type: ignore[arg-type]
     lines = Counter(read[1].splitlines() if read else [])
     expected = Counter(f"{where} {n}" for n in writers for where in ("top", "bottom")) + Counter(["END"])
     found.lost += sorted((expected - lines).elements())
     found.doubled += sorted((lines - expected).elements())
-    versions = memories.versions(shelf, f"page-{page}.md")  # type: ignore[arg-type]
+    versions = memories.versions(memory_store, f"page-{page}.md")  # type: ignore[arg-type]
     written = Counter((version.agent, version.op) for version in versions if version.agent)
     if set(written.values()) > {1}:
         found.complaints.append(f"page {page} has versions that were made twice")

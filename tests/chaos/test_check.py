@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from tests.chaos.campaign import run_checker
-from tests.chaos.check.dump import Job, Life, read, take, write
+from tests.chaos.check.dump import History, Job, read, take, write
 from tests.chaos.check.judge import judge
 from tests.chaos.check.lives import entries_of
 from tests.chaos.plan import Talk, Tree
@@ -69,8 +69,8 @@ _ELEMENT = re.compile(r'<message from="[^"]*" agent_id="([^"]*)" kind="message".
 
 def _mail_of_a_talker(talk: Job) -> tuple[list[dict[str, Any]], list[str]]:
     """The mail of one that talks, and the messages in it that one of the others sent, in order."""
-    life = next(life for life in talk.lives.values() if life.id != talk.record["root"])
-    mail = entries_of(life, "mail")
+    history = next(history for history in talk.lives.values() if history.id != talk.record["root"])
+    mail = entries_of(history, "mail")
     found = [match for entry in mail for match in _ELEMENT.finditer(entry["text"])]
     return mail, [match[0] for match in found if match[1] == found[0][1]]
 
@@ -96,9 +96,9 @@ def _reorder_messages(_: Job, talk: Job) -> None:
 
 
 def _lose_mail_entry(_: Job, talk: Job) -> None:
-    life = next(life for life in talk.lives.values() if life.id != talk.record["root"])
-    entry_id, _entry = life.mail[0]
-    for entry in entries_of(life, "mail"):
+    history = next(history for history in talk.lives.values() if history.id != talk.record["root"])
+    entry_id, _entry = history.mail[0]
+    for entry in entries_of(history, "mail"):
         entry["ids"] = [mail_id for mail_id in entry["ids"] if mail_id != entry_id]
 
 
@@ -108,19 +108,19 @@ def _lose_notice(_: Job, talk: Job) -> None:
     entry["text"] = entry["text"].replace("<task-notification>", "<other>", 1)
 
 
-def _leaf(tree: Job) -> Life:
-    return next(life for life in tree.lives.values() if life.record["depth"] == "2")
+def _leaf(tree: Job) -> History:
+    return next(history for history in tree.lives.values() if history.record["depth"] == "2")
 
 
 def _lose_end(tree: Job, _: Job) -> None:
-    life = _leaf(tree)
-    life.journal.pop()
-    life.record["length"] = str(len(life.journal))
+    history = _leaf(tree)
+    history.journal.pop()
+    history.record["length"] = str(len(history.journal))
 
 
 def _double_end(tree: Job, _: Job) -> None:
-    life = _leaf(tree)
-    life.journal.append((f"{len(life.journal) + 1}-0", copy.deepcopy(life.journal[-1][1])))
+    history = _leaf(tree)
+    history.journal.append((f"{len(history.journal) + 1}-0", copy.deepcopy(history.journal[-1][1])))
 
 
 def _lose_entry(tree: Job, _: Job) -> None:
@@ -133,7 +133,7 @@ def _lose_last_entry(tree: Job, _: Job) -> None:
 
 def _double_child(tree: Job, _: Job) -> None:
     twin = copy.deepcopy(_leaf(tree))
-    tree.lives["agent-twin"] = Life("agent-twin", twin.record, twin.journal)
+    tree.lives["agent-twin"] = History("agent-twin", twin.record, twin.journal)
 
 
 def _lose_child(tree: Job, _: Job) -> None:
@@ -148,25 +148,28 @@ def _double_effect(tree: Job, _: Job) -> None:
 def _lose_effect(tree: Job, _: Job) -> None:
     assert tree.effects
     answered = {
-        r["tool_use_id"] for life in tree.lives.values() for r in entries_of(life, "tool_finished") if not r["is_error"]
+        r["tool_use_id"]
+        for history in tree.lives.values()
+        for r in entries_of(history, "tool_finished")
+        if not r["is_error"]
     }
-    calls = (b for life in tree.lives.values() for e in entries_of(life, "assistant") for b in e["content"])
+    calls = (b for history in tree.lives.values() for e in entries_of(history, "assistant") for b in e["content"])
     sure = next(b for b in calls if b.get("type") == "tool_use" and b["name"] == "Bash" and b["id"] in answered)
     tree.effects.remove(sure["input"]["command"].split()[1])
 
 
 def _double_result(tree: Job, _: Job) -> None:
-    life = _leaf(tree)
-    result = entries_of(life, "tool_finished")[0]
-    life.journal.insert(-1, ("0-0", copy.deepcopy(result)))
-    life.journal[:] = [(f"{number}-0", entry) for number, (_, entry) in enumerate(life.journal, 1)]
+    history = _leaf(tree)
+    result = entries_of(history, "tool_finished")[0]
+    history.journal.insert(-1, ("0-0", copy.deepcopy(result)))
+    history.journal[:] = [(f"{number}-0", entry) for number, (_, entry) in enumerate(history.journal, 1)]
 
 
 def _lose_result(tree: Job, _: Job) -> None:
-    life = _leaf(tree)
-    kept = [entry for _, entry in life.journal if entry["kind"] != "tool_finished"]
-    life.journal[:] = [(f"{number}-0", entry) for number, entry in enumerate(kept, 1)]
-    life.record["length"] = str(len(kept))
+    history = _leaf(tree)
+    kept = [entry for _, entry in history.journal if entry["kind"] != "tool_finished"]
+    history.journal[:] = [(f"{number}-0", entry) for number, entry in enumerate(kept, 1)]
+    history.record["length"] = str(len(kept))
 
 
 def _miscount(tree: Job, _: Job) -> None:
@@ -210,22 +213,28 @@ PLANTS: dict[str, tuple[Plant, str]] = {
 
 @pytest.mark.parametrize("name", PLANTS)
 def test_the_checker_finds(jobs: tuple[Job, Job], name: str) -> None:
-    plant, sort = PLANTS[name]
+    import_past, sort = PLANTS[name]
     assert not judge(jobs).faults
-    plant(*jobs)
+    import_past(*jobs)
     assert sort in {fault.sort for fault in judge(jobs).faults}
 
 
-@pytest.mark.parametrize("plant", [_lose_message, _double_effect, _reorder_messages], ids=["loss", "double", "reorder"])
-def test_the_command_fails_because_of_what_is_planted(jobs: tuple[Job, Job], plant: Plant, tmp_path: Path) -> None:
-    plant(*jobs)
+@pytest.mark.parametrize(
+    "import_past", [_lose_message, _double_effect, _reorder_messages], ids=["loss", "double", "reorder"]
+)
+def test_the_command_fails_because_of_what_is_planted(
+    jobs: tuple[Job, Job], import_past: Plant, tmp_path: Path
+) -> None:
+    import_past(*jobs)
     spoilt = tmp_path / "spoilt.jsonl"
     write(spoilt, jobs)
     command = [sys.executable, "-m", "tests.chaos.check", str(spoilt)]
     ran = subprocess.run(command, cwd=FOLDER.parents[2], capture_output=True, text=True)
     assert ran.returncode == 1 and "BROKEN" in ran.stdout
     waived = run_checker(spoilt, expect_failed=0, waive=("doubled:effect",))
-    assert bool(waived["waived"]) == (plant is _double_effect) and bool(waived["faults"]) != bool(waived["waived"])
+    assert bool(waived["waived"]) == (import_past is _double_effect) and bool(waived["faults"]) != bool(
+        waived["waived"]
+    )
 
 
 def test_the_checker_reads_a_redis_itself(at_work: Fleet) -> None:

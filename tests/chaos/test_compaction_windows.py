@@ -1,6 +1,6 @@
 """The process dies around the summary of a conversation: at worst it is asked for again, and nothing is lost or said twice.
 
-Tests of swarm/agent/cutting.py, swarm/runtime/compacting.py.
+Tests of swarm/agent/cut.py, swarm/capabilities/context/compaction.py.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from swarm.agent.cutting import SUMMARIZE
+from swarm.agent.cut import SUMMARIZE
 from swarm.agent.entries import Compacted
-from swarm.agent.life import fold
+from swarm.agent.history import fold
 from swarm.core.ids import root_agent_id
 from tests.chaos.crashing_worker import Order
 from tests.chaos.test_crash_windows import Line
@@ -58,6 +58,6 @@ def test_dying_around_a_summary_costs_at_most_the_summary(line: Line, name: str,
     assert {cut.form for cut in cuts} == {"block" if blocks else "text"}
     assert int(server.stats()["requests"]) == int(left.record["turns"]) + len(cuts) + again
     assert set(server.stats()["by_status"]) == {"200"}, "the server, which looks closely, has refused nothing"
-    assert store.journals.life(agent_id) == fold(agent_id, entries)
+    assert store.journals.history(agent_id) == fold(agent_id, entries)
     view = job.view()
     assert view.usage.total_tokens == sum(fold(agent_id, entries).usage.model_dump().values())

@@ -1,6 +1,6 @@
 """The process dies between a call, its snapshot, the push and the entry: the files are those of the last entry, whoever goes on.
 
-Tests of swarm/runtime/carrying.py, swarm/workspace/checkouts.py, swarm/workspace/repository.py.
+Tests of swarm/runtime/workspace_sync.py, swarm/workspace/checkouts.py, swarm/workspace/repository.py.
 """
 
 from __future__ import annotations
@@ -67,11 +67,11 @@ def test_files_are_those_of_the_last_entry_wherever_one_dies(line: Line, window:
     [done] = line.order(window.order)
     job = line.fleet.submit("go", line.fleet.rehearse(SCENARIO))
 
-    def is_over() -> bool:
+    def has_ended() -> bool:
         line.man()
         return job.view().ended
 
-    wait_for("the job ends", is_over, 60)
+    wait_for("the job ends", has_ended, 60)
     assert done.exists(), "it died there"
     entries = [one for one in line.fleet.swarm.journal(job.view().root_id) if isinstance(one, ToolFinished)]
     said = ["one", "two", "a.txt", "only-one"] if window.counts else ["two", "a.txt"]

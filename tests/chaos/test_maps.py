@@ -1,6 +1,6 @@
 """A map whose command, workers and Redis are killed: each of its lines is in the output once.
 
-Tests of swarm/cli/map.py, swarm/cli/map_watching.py.
+Tests of swarm/cli/map.py, swarm/cli/map_progress.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The process dies around a merge: whenever it does, what two agents did in copies is in their parent's folder in the end, once.
 
-Tests of swarm/runtime/isolation.py, swarm/workspace/merging.py.
+Tests of swarm/runtime/isolation.py, swarm/workspace/merge.py.
 """
 
 from __future__ import annotations

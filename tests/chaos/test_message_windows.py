@@ -1,6 +1,6 @@
 """A process dies, or is not answered, between two steps of a message's way: it is neither lost nor doubled, and order is kept.
 
-Tests of swarm/runtime/messaging.py, swarm/tools/messages.py.
+Tests of swarm/runtime/messenger.py, swarm/tools/messages.py.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import pytest
 
 from tests.chaos.memory import LONG_ENOUGH_SECONDS, Slope
 from tests.chaos.plan import Plan, Tree
-from tests.chaos.recovery import Blow, Happening, recoveries
+from tests.chaos.recovery import Blow, ExternalEvent, recoveries
 from tests.chaos.report import Report
 from tests.chaos.section import FIGURES, Section
 
@@ -28,15 +28,15 @@ def test_a_slope_is_that_of_the_line_once_everything_has_settled() -> None:
 
 def test_recovery_is_counted_from_the_blow_to_when_the_agent_runs_again() -> None:
     blows = [Blow("child", 10.0, 7, 10.0), Blow("redis", 20.0, None, 22.0), Blow("drain", 30.0, 7, 30.0)]
-    happenings = [
-        Happening(9.0, "running", "a", 7),
-        Happening(11.0, "rescued", "a", 7),
-        Happening(12.5, "running", "a", 7),
-        Happening(22.5, "progress", "a", None),
-        Happening(31.0, "handed_over", "a", None),
-        Happening(34.0, "running", "a", 8),
+    external_events = [
+        ExternalEvent(9.0, "running", "a", 7),
+        ExternalEvent(11.0, "rescued", "a", 7),
+        ExternalEvent(12.5, "running", "a", 7),
+        ExternalEvent(22.5, "progress", "a", None),
+        ExternalEvent(31.0, "handed_over", "a", None),
+        ExternalEvent(34.0, "running", "a", 8),
     ]
-    assert recoveries(blows, happenings) == {"child": [2.5], "redis": [0.5], "drain": [3.0]}
+    assert recoveries(blows, external_events) == {"child": [2.5], "redis": [0.5], "drain": [3.0]}
 
 
 def test_a_report_adds_its_sections_up_and_says_what_was_broken(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from swarm.agent.journaled import Condition
 from swarm.core.errors import AgentCancelled, NotOwner
 from swarm.core.records import TERMINAL_STATES
 from swarm.store.store import Store
-from swarm.store.values import Busy, Claim, Counters, GoOn, Granted, Refused, Signals, Wish
+from swarm.store.values import Busy, Claim, Counters, GoOn, Granted, Refused, Reservation, Signals
 from tests.fleet import Fleet
 from tests.job_world import StoredJob
 
@@ -60,7 +60,9 @@ class Family(StoredJob):
         if claim is None:
             return None
         try:
-            self.store.journals.append(claim, 1, [Prompt(text="lived")], counters=Counters(turns=1, input=10, cost=7))
+            self.store.journals.append(
+                claim, 1, [Prompt(text="recorded")], counters=Counters(turns=1, input=10, cost=7)
+            )
             return self.store.agents.finish(claim, 2, Finished(state="completed", text="done"))
         except AgentCancelled:
             return None
@@ -334,7 +336,7 @@ LOSSES = [
 WRITES: dict[str, Callable[[Family], Any]] = {
     "append": lambda f: f.store.journals.append(f.claim, f.length + 1, [Prompt(text="x")], counters=Counters(turns=1)),
     "append two": lambda f: f.store.journals.append(f.claim, f.length + 1, [Prompt(text="x"), Prompt(text="y")]),
-    "reserve": lambda f: f.store.agents.reserve(f.claim, Wish(100, 100)),
+    "reserve": lambda f: f.store.agents.reserve(f.claim, Reservation(100, 100)),
     "spawn": lambda f: f.store.agents.spawn(
         f.claim, f.length + 1, Spawned(children={"late": "agent-late"}), [f.child_spec("late", agent_id="agent-late")]
     ),
@@ -398,7 +400,7 @@ def test_every_step_counts_once_however_often_it_is_sent(store: Store, unmanned:
     client, key = store.keyspace.client, store.keyspace.key
     store.jobs.submit(family.spec, catalogue="{}", retention_seconds=60)
     assert client.hget(key("job", family.spec.job_id), "agents") == "2"
-    assert isinstance(store.agents.reserve(family.claim, Wish(400, 0)), Granted)
+    assert isinstance(store.agents.reserve(family.claim, Reservation(400, 0)), Granted)
     counters = Counters(turns=1, input=300, cost=5)
     store.journals.append(family.claim, 2, [Prompt(text="reply")], counters=counters, settle=True)
     job = store.jobs.get(family.spec.job_id)
@@ -426,7 +428,7 @@ def test_every_step_counts_once_however_often_it_is_sent(store: Store, unmanned:
 def test_what_an_ended_agent_had_set_aside_is_given_back(store: Store, unmanned: Fleet) -> None:
     family = Family(store, unmanned, children=1, max_tokens=1000)
     family.start_child(0)
-    assert isinstance(store.agents.reserve(family.claims[0], Wish(800, 0)), Granted)
-    assert isinstance(store.agents.reserve(family.claim, Wish(800, 0)), Busy)
+    assert isinstance(store.agents.reserve(family.claims[0], Reservation(800, 0)), Granted)
+    assert isinstance(store.agents.reserve(family.claim, Reservation(800, 0)), Busy)
     store.agents.cancel(family.children[0], "not needed")
-    assert isinstance(store.agents.reserve(family.claim, Wish(800, 0)), Granted)
+    assert isinstance(store.agents.reserve(family.claim, Reservation(800, 0)), Granted)

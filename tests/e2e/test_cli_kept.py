@@ -1,6 +1,6 @@
 """What `swarm run` started stays up for the next one, for those who would have started the same, and not for ever.
 
-Tests of swarm/cli/launch.py, swarm/local/keeping.py.
+Tests of swarm/cli/launch.py, swarm/local/job_stack.py.
 """
 
 from __future__ import annotations

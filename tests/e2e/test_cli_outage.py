@@ -1,6 +1,6 @@
 """What `swarm run` says of a Redis that is away while it waits, and of one that has lost the job.
 
-Tests of swarm/cli/watching.py.
+Tests of swarm/cli/display.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Questions as people meet them: in the terminal of `swarm run`, and through the commands that answer from elsewhere.
 
-Tests of swarm/cli/permissions.py, swarm/cli/prompting.py, swarm/store/questions.py.
+Tests of swarm/cli/permissions.py, swarm/cli/prompter.py, swarm/store/questions.py.
 """
 
 from __future__ import annotations

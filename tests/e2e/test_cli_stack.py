@@ -1,6 +1,6 @@
 """`swarm up`, a job put on its queue, every way to look at it, and `swarm down`.
 
-Tests of swarm/cli/machines.py, swarm/cli/opening.py, swarm/cli/rehearse.py.
+Tests of swarm/cli/machines.py, swarm/cli/lookup.py, swarm/cli/rehearse.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`swarm run` on a real (pseudo-)terminal: the living tree, and what Ctrl-C asks.
 
-Tests of swarm/cli/watching.py.
+Tests of swarm/cli/display.py.
 """
 
 from __future__ import annotations

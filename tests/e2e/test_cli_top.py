@@ -1,7 +1,7 @@
 """`swarm top` on a real fleet, driven by keys: fleet, job, agent; reading, writing, answering, cancelling.
 
 Tests of swarm/cli/screens/app.py, swarm/cli/screens/dialogs.py, swarm/cli/screens/notices.py, swarm/cli/screens/pages.py,
-swarm/cli/screens/watching.py, swarm/cli/top.py.
+swarm/cli/screens/list_screen.py, swarm/cli/top.py.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ def test_enter_goes_from_the_fleet_to_a_job_to_an_agent_and_escape_back(at_work:
         assert "tree branch 0" in _lines(top)[1] and "tree branch 1" in _lines(top)[2]
         await pilot.press("j", "enter")
         await _until(pilot, "the agent's life is read", lambda: isinstance(top.screen, AgentScreen))
-        life = top.screen.query_one(RichLog)
-        await _until(pilot, "to its end", lambda: any("completed" in line.text for line in life.lines))
+        history = top.screen.query_one(RichLog)
+        await _until(pilot, "to its end", lambda: any("completed" in line.text for line in history.lines))
         await pilot.press("escape", "escape")
         assert isinstance(top.screen, FleetScreen)
 

@@ -1,6 +1,6 @@
 """The question whether files of a workspace may loosen rules, as people meet it: in a terminal, and without one.
 
-Tests of swarm/cli/granting.py, swarm/cli/trust.py.
+Tests of swarm/cli/grants.py, swarm/cli/trust.py.
 """
 
 from __future__ import annotations

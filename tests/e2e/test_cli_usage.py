@@ -1,6 +1,6 @@
 """What the command says to wrong usage, understands without being told, and completes.
 
-Tests of swarm/cli/completing.py.
+Tests of swarm/cli/completion.py.
 """
 
 from __future__ import annotations

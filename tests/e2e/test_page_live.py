@@ -1,6 +1,6 @@
 """What the page shows stays true while things break: reloads, hidden tabs, a worker's death, a Redis that restarts.
 
-Tests of swarm/web/patches.py, swarm/web/stream.py, swarm/web/watching.py.
+Tests of swarm/web/patches.py, swarm/web/stream.py, swarm/web/tab.py.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from swarm.capabilities.memory.pages import Author, Memories
-from swarm.capabilities.memory.shelves import Places
+from swarm.capabilities.memory.stores import Places
 from swarm.core.ids import root_agent_id
 from tests.e2e.browser import Tab, expect
 from tests.e2e.page_world import EVIL, Site, opened_tab
@@ -26,7 +26,9 @@ def remember(site: Site, job_id: str) -> None:
     """A page of the project's memory, as the job has written it."""
     store = site.fleet.swarm.store
     places = Places.model_validate_json(store.keyspace.client.hget(store.keyspace.key("job", job_id), "memory"))
-    Memories(store.keyspace).change(places.shelf("team", ""), "write", "a.md", Author(EVIL, job=job_id), text=EVIL)
+    Memories(store.keyspace).change(
+        places.memory_store("team", ""), "write", "a.md", Author(EVIL, job=job_id), text=EVIL
+    )
 
 
 def test_no_module_of_the_page_makes_markup_or_code_of_text() -> None:

@@ -33,7 +33,7 @@ class Verdict:
 
 
 @dataclass
-class _Life:
+class _History:
     """What an agent's journal says."""
 
     lines: list[str] = field(default_factory=list)
@@ -52,11 +52,11 @@ def check_files(network: HostNetwork, job: Job) -> Verdict:
         verdict.faults.append(f"{job.id} has {len(places)} repositories at the hub")
         return verdict
     agents = job.agents()
-    lives = {agent.id: _read_life(network, agent.id, places[0], verdict) for agent in agents}
+    lives = {agent.id: _read_history(network, agent.id, places[0], verdict) for agent in agents}
     for agent in agents:
         if agent.parent_id and agent.isolation != "none":
             _check_merged(verdict, places[0], agent, lives[agent.id], lives[agent.parent_id])
-    lines = Counter(line for life in lives.values() for line in life.lines)
+    lines = Counter(line for history in lives.values() for line in history.lines)
     verdict.faults += [f"{line} happened {times} times" for line, times in lines.items() if times > 1]
     ran = subprocess.run(["git", "fsck", "--connectivity-only"], cwd=places[0], capture_output=True, text=True)
     if ran.returncode:
@@ -64,38 +64,38 @@ def check_files(network: HostNetwork, job: Job) -> Verdict:
     return verdict
 
 
-def _read_life(network: HostNetwork, agent_id: str, repository: Path, verdict: Verdict) -> _Life:
+def _read_history(network: HostNetwork, agent_id: str, repository: Path, verdict: Verdict) -> _History:
     """What the journal says, each of its commits held against the lines that were written up to it."""
-    life, calls = _Life(), dict[str, str]()
+    history, calls = _History(), dict[str, str]()
     verdict.agents += 1
     for entry in network.swarm.journal(agent_id):
-        life.commit = getattr(entry, "commit", "") or life.commit
+        history.commit = getattr(entry, "commit", "") or history.commit
         if isinstance(entry, Assistant):
             for block in entry.content:
                 if block["type"] == "tool_use" and (found := _LINE.match(block["input"].get("command", ""))):
-                    calls[block["id"]], life.file = found.groups()
+                    calls[block["id"]], history.file = found.groups()
         elif isinstance(entry, ToolFinished) and entry.tool_use_id in calls:
             if entry.text == UNDONE:
                 verdict.undone += 1
                 continue
-            life.lines.append(calls[entry.tool_use_id])
-            _check_commit(verdict, repository, agent_id, life, entry.commit)
+            history.lines.append(calls[entry.tool_use_id])
+            _check_commit(verdict, repository, agent_id, history, entry.commit)
         elif isinstance(entry, ToolFinished) and "is NOT merged: it conflicts" in entry.text:
-            life.told.append(entry.text)
-    return life
+            history.told.append(entry.text)
+    return history
 
 
-def _check_commit(verdict: Verdict, repository: Path, agent_id: str, life: _Life, commit: str) -> None:
+def _check_commit(verdict: Verdict, repository: Path, agent_id: str, history: _History, commit: str) -> None:
     verdict.effects += 1
     if not commit:
-        verdict.faults.append(f"{agent_id}: no commit holds what {life.lines[-1]} left")
+        verdict.faults.append(f"{agent_id}: no commit holds what {history.lines[-1]} left")
         return
     verdict.commits += 1
-    if (held := _read(repository, commit, life.file)) != life.lines:
-        verdict.faults.append(f"{agent_id}: {commit} holds {held}, and not {life.lines}")
+    if (held := _read(repository, commit, history.file)) != history.lines:
+        verdict.faults.append(f"{agent_id}: {commit} holds {held}, and not {history.lines}")
 
 
-def _check_merged(verdict: Verdict, repository: Path, agent: AgentView, own: _Life, parent: _Life) -> None:
+def _check_merged(verdict: Verdict, repository: Path, agent: AgentView, own: _History, parent: _History) -> None:
     """Find the child's lines in what its parent had at last, or what the parent was told in their place."""
     if not own.lines:
         return

@@ -23,8 +23,8 @@ from tests.waiting import wait_for
 MODEL_PORT, HUB_PORT = 8123, 8441
 _HUB_LOOKS = f"""
 import asyncio, pathlib
-from swarm.hub.depot import Depot
-from swarm.hub.upkeep import Jobs, Upkeep
+from swarm.hub.repositories import Depot
+from swarm.hub.maintenance import Jobs, Upkeep
 from swarm.core.settings import load_settings
 from swarm.store.connection import connect
 from swarm.store.store import Store
@@ -36,9 +36,9 @@ _STATION_LOOKS = """
 from swarm.core.settings import load_settings
 from swarm.store.store import Store
 from swarm.store.connection import connect
-from swarm.workspace import cleaning
-cleaning.FORGOTTEN_SECONDS = -1
-from swarm.tasks.cleaning import Cleaning
+from swarm.workspace import leftovers
+leftovers.FORGOTTEN_SECONDS = -1
+from swarm.tasks.housekeeping import Cleaning
 settings = load_settings()
 Cleaning(settings, Store(connect(settings), settings.key_prefix))()
 """

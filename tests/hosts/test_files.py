@@ -1,6 +1,6 @@
 """Files that follow their agent from host to host, of which none has the person's folder.
 
-Tests of swarm/runtime/carrying.py, swarm/workspace/repository.py.
+Tests of swarm/runtime/workspace_sync.py, swarm/workspace/repository.py.
 """
 
 from __future__ import annotations

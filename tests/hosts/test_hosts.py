@@ -1,6 +1,6 @@
 """Hosts with a folder each at the same path, as clones are: what loses power or its cable goes on elsewhere.
 
-Tests of swarm/hub, swarm/runtime/carrying.py.
+Tests of swarm/hub, swarm/runtime/workspace_sync.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Who has an agent's files is asked first to go on with it.
 
-Tests of swarm/runtime/carrying.py, tasks/publish.py.
+Tests of swarm/runtime/workspace_sync.py, tasks/publish.py.
 """
 
 from __future__ import annotations

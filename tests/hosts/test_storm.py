@@ -2,7 +2,7 @@
 
 What they did is merged by their parent; of every two siblings that made the same file one conflicts, and is reported.
 
-Tests of swarm/runtime/carrying.py, tests/hosts/run.py.
+Tests of swarm/runtime/workspace_sync.py, tests/hosts/run.py.
 """
 
 from __future__ import annotations

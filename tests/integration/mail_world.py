@@ -17,9 +17,9 @@ from swarm.agent.entries import (
 )
 from swarm.agent.journaled import Condition
 from swarm.agent.spec import AgentSpec
-from swarm.client.correspondence import Correspondence
+from swarm.client.messages import Messages
 from swarm.models import Block, Usage
-from swarm.runtime.messaging import Messaging
+from swarm.runtime.messenger import Messenger
 from swarm.store.outage import Outage
 from swarm.store.store import Store
 from swarm.store.values import Claim, GoOn, Signals
@@ -36,7 +36,7 @@ class Desk:
         segment = make_segment(claim, store)
         self.journal = segment.journal
         self.journal.load()
-        self.messaging = Messaging(segment)
+        self.messaging = Messenger(segment)
 
     def send(self, to: str, message: str = "hello", **given: Any) -> ToolFinished:
         """Make the call, as the model would; answers its result."""
@@ -50,16 +50,16 @@ class Desk:
             for given in inputs
         ]
         self.journal.append([Assistant(content=calls, stop_reason="tool_use", usage=Usage(), model="model")])
-        before = self.journal.life.length
+        before = self.journal.history.length
         self.messaging.send(calls)
         results = [entry for entry in self.store.journals.read(self.id, before) if isinstance(entry, ToolFinished)]
         assert [result.tool_use_id for result in results] == [call["id"] for call in calls]
-        assert self.journal.life.length == before + len(calls)
+        assert self.journal.history.length == before + len(calls)
         return results
 
     def read(self) -> str:
         """Take all mail in; answers it as the conversation holds it."""
-        before = self.journal.life.length
+        before = self.journal.history.length
         while self.messaging.take_mail():
             pass
         return "\n\n".join(entry.text for entry in self.store.journals.read(self.id, before) if isinstance(entry, Mail))
@@ -74,9 +74,9 @@ class Desk:
         return self.store.agents.finish(self.claim, self.journal.next_number, entry, unless_mail=unless_mail)
 
 
-def make_person(store: Store, job_id: str) -> Correspondence:
+def make_person(store: Store, job_id: str) -> Messages:
     """The person of a job; nobody is told of what the steps ask for."""
-    return Correspondence(store, job_id, lambda effect: None, Outage(lambda text: None, who="the test"))
+    return Messages(store, job_id, lambda effect: None, Outage(lambda text: None, who="the test"))
 
 
 class Office(StoredJob):
@@ -120,6 +120,6 @@ class Office(StoredJob):
 
     def _begin(self, spec: AgentSpec) -> Desk:
         desk = Desk(self.store, self.take_claim(spec.agent_id))
-        if desk.journal.life.spec is None:
+        if desk.journal.history.spec is None:
             desk.journal.append([Started(spec=spec), Prompt(text="go")])
         return desk

@@ -1,6 +1,6 @@
 """The Anthropic adapter through the real SDK, against a local HTTP server that answers from a script.
 
-Tests of swarm/models/anthropic.py, swarm/models/connecting.py.
+Tests of swarm/models/anthropic.py, swarm/models/connection.py.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from swarm.core.ids import reply_span_id, trace_id, traceparent
 from swarm.core.settings import Settings, load_settings
 from swarm.models import ModelRequest, Reply
 from swarm.models.anthropic import AnthropicModel
-from swarm.models.connecting import explain_missing
+from swarm.models.connection import explain_missing
 from swarm.models.request import build_request
 from tests.fleet import Fleet
 

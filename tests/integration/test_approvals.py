@@ -1,7 +1,7 @@
 """Approvals and their questions step by step, against a real Redis and without workers: who is asked, who answers, what closes them.
 
 Tests of swarm/runtime/approvals.py, swarm/runtime/segment.py, swarm/runtime/toolbox.py,
-swarm/runtime/waiting.py, swarm/store/questions.py, swarm/tools/asking.py.
+swarm/runtime/wait.py, swarm/store/questions.py, swarm/tools/questions.py.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from swarm.runtime.approvals import Approvals
 from swarm.runtime.parts import Parts
 from swarm.runtime.segment import Waits
 from swarm.runtime.toolbox import Toolbox
-from swarm.runtime.waiting import park
+from swarm.runtime.wait import park
 from swarm.store.store import Store
 from swarm.store.values import Claim, OutgoingMessage, Signals
-from swarm.tools.asking import ASK_USER, EXIT_PLAN_MODE
+from swarm.tools.questions import ASK_USER, EXIT_PLAN_MODE
 from tests.fleet import Fleet
 from tests.job_world import JobWorld, open_store
 from tests.repeating import Repeating
@@ -75,7 +75,7 @@ class Asker:
 
     def ask(self) -> str:
         """Ask for approval, and park on the question; answers its id."""
-        decision = self.approvals.decide(list(self.journal.life.pending.values()))
+        decision = self.approvals.decide(list(self.journal.history.pending.values()))
         assert decision.question is not None, decision
         asked_id, ask, call_id = decision.question
         answer = park(self.segment, Condition(question=asked_id), tool_use_id=call_id, ask=ask.model_dump())
@@ -84,7 +84,7 @@ class Asker:
 
     def refusal(self) -> str:
         """Ask for approval, which refuses the call."""
-        decision = self.approvals.decide(list(self.journal.life.pending.values()))
+        decision = self.approvals.decide(list(self.journal.history.pending.values()))
         assert decision.question is None and not decision.run
         [result] = decision.settled
         assert isinstance(result, ToolFinished) and result.is_error

@@ -1,6 +1,6 @@
 """What comes home from a copy: links that lead out and what programs obey are named first, and left out where nobody says yes.
 
-Tests of swarm/client/work.py, swarm/permissions/arrivals.py, swarm/runtime/isolation.py, swarm/workspace/applying.py.
+Tests of swarm/client/work.py, swarm/permissions/arrivals.py, swarm/runtime/isolation.py, swarm/workspace/changes_applied.py.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pytest
 
 from swarm.client.work import Work
 from swarm.permissions.arrivals import find_arrivals, spread
-from swarm.workspace.applying import LINK, Change
+from swarm.workspace.changes_applied import LINK, Change
 from tests.fleet import Fleet
 from tests.integration.test_isolation import agent, doing, results, rule, scenario
 

@@ -1,6 +1,6 @@
 """What a call that starts an agent can ask for, reading along, going on after a stop, plan mode, addressing, teams.
 
-Tests of swarm/definitions/addressing.py, swarm/runtime/asked.py, swarm/tools/reading_agents.py.
+Tests of swarm/definitions/mentions.py, swarm/runtime/spawn_options.py, swarm/tools/reading_agents.py.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from swarm import Job
-from swarm.agent.life import Life, fold
+from swarm.agent.history import History, fold
 from swarm.client.order import Order
 from swarm.client.preparation import prepare_order
 from swarm.core.errors import ConfigurationError
@@ -32,7 +32,7 @@ def _run(fleet: Fleet, scenario: str, *, agent: str = "general-purpose", **given
     return job, _results(fleet, view.root_id)
 
 
-def _life(fleet: Fleet, agent_id: str) -> Life:
+def _history(fleet: Fleet, agent_id: str) -> History:
     return fold(agent_id, fleet.swarm.journal(agent_id), fleet.swarm.journal)
 
 
@@ -125,11 +125,11 @@ def test_a_fork_goes_on_as_another_type_with_the_same_beginning_and_that_types_t
     wrote, listed = _results(at_work, explored)
     assert "There is no tool 'Write'" in wrote and "There is no tool" not in listed
     assert not (at_work.workspace / "x.txt").exists()
-    root = _life(at_work, job.view().root_id)
-    other = _life(at_work, explored)
+    root = _history(at_work, job.view().root_id)
+    other = _history(at_work, explored)
     assert (other.system, other.tools) == (root.system, root.tools) and other.messages[0] == root.messages[0]
     assert 'your agent type is "explore"' in str(other.messages)
-    assert _life(at_work, same).tool_names() == root.tool_names()
+    assert _history(at_work, same).tool_names() == root.tool_names()
     assert any("forked as the same" in text for text in told) and any("leave `effort` away" in text for text in told)
 
 
@@ -243,8 +243,8 @@ rules:
     entered, early, approved, _ = _results(at_work, job.view().root_id)
     assert "You are in plan mode now" in entered and "plan mode" in early and "approved" in approved
     assert not (at_work.workspace / "early.txt").exists() and (at_work.workspace / "late.txt").exists()
-    life = _life(at_work, job.view().root_id)
-    assert life.mode == "acceptEdits" and life.before_plan == "acceptEdits"
+    history = _history(at_work, job.view().root_id)
+    assert history.mode == "acceptEdits" and history.before_plan == "acceptEdits"
 
 
 def test_a_prompt_that_begins_with_a_type_is_for_that_type(at_work: Fleet) -> None:

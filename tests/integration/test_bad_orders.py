@@ -1,4 +1,7 @@
-"""What no job can have is refused at real servers, and by the client for asyncio, in our own words."""
+"""What no job can have is refused at real servers, and by the client for asyncio, in our own words.
+
+Tests of swarm/client/order.py.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Requests that have time: gathered into batches, found again whoever died, answered once, never sent twice.
 
-Tests of swarm/capabilities/batching/batches.py, swarm/models/batches.py, swarm/rehearsal/batches.py, swarm/runtime/batching.py,
-tasks/batching.py.
+Tests of swarm/capabilities/batching/batches.py, swarm/models/batches.py, tests/rehearsal/batches.py,
+swarm/capabilities/batching/step.py, tasks/batches.py.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 from swarm import Swarm
 from swarm.capabilities.batching.batches import Batches
 from swarm.core.errors import ConfigurationError
-from swarm.tasks.batching import SETTLED_SECONDS
+from swarm.tasks.batches import SETTLED_SECONDS
 from tests.fleet import Fleet
 from tests.rehearsal import RehearsalServer
 from tests.waiting import wait_for
@@ -43,17 +43,17 @@ def rehearse(fleet: Fleet, *, seconds: float = 0.0, unheard: int = 0, overloads:
     return fleet.rehearse(ECHO.format(seconds=seconds, unheard=unheard, faults=faults))
 
 
-def patient(fleet: Fleet, server: RehearsalServer, count: int = 4, **order: Any) -> Any:
+def batch(fleet: Fleet, server: RehearsalServer, count: int = 4, **order: Any) -> Any:
     lines = [f"n{number}" for number in range(count)]
-    return fleet.swarm.map("do {it}", lines, patient=True, base_url=server.url, workspace=fleet.workspace, **order)
+    return fleet.swarm.map("do {it}", lines, batch=True, base_url=server.url, workspace=fleet.workspace, **order)
 
 
 def test_patient_lines_go_together_at_half_the_price(fleet_of_batches: Fleet) -> None:
     fleet = fleet_of_batches
     server, other = rehearse(fleet), rehearse(fleet)
-    order: Any = {"patient": True, "base_url": other.url, "workspace": fleet.workspace}
+    order: Any = {"batch": True, "base_url": other.url, "workspace": fleet.workspace}
     unfit = fleet.swarm.map("{it}, as data", ["x"], result_schema={"type": "object"}, **order)
-    made = patient(fleet, server)
+    made = batch(fleet, server)
     results = sorted(made.results(), key=lambda result: result.line)
     assert [result.text for result in results] == [f"did n{number}" for number in range(4)]
     assert server.stats()["batches"] == {"batches": 1, "requests": 4, "repeated": []}
@@ -63,7 +63,7 @@ def test_patient_lines_go_together_at_half_the_price(fleet_of_batches: Fleet) ->
     # Without marks for the cache input is neither written nor read there.
     assert (paid.usage.cache_creation_input_tokens, paid.usage.cache_read_input_tokens) == (0, 0)
     [reply] = [entry for entry in fleet.swarm.journal(paid.root_id) if entry.kind == "assistant"]
-    assert 0 < reply.cost_usd < plain.reckoned_usd / 2 and made.view().patient
+    assert 0 < reply.cost_usd < plain.reckoned_usd / 2 and made.view().batch
     # An answer that would be sent back takes another request.
     [refused] = unfit.results()
     assert refused.state == "failed" and "does not fit its schema" in refused.reason
@@ -74,7 +74,7 @@ def test_a_batch_of_which_nothing_was_heard_is_found_and_what_failed_in_it_goes_
     fleet_of_batches: Fleet,
 ) -> None:
     server = rehearse(fleet_of_batches, unheard=1, seconds=1.0, overloads=1)
-    made = patient(fleet_of_batches, server)
+    made = batch(fleet_of_batches, server)
     assert made.wait().completed == 4
     assert server.stats()["batches"] == {"batches": 2, "requests": 5, "repeated": []}
 
@@ -90,19 +90,19 @@ def test_a_batch_of_which_nothing_was_heard_is_found_and_what_failed_in_it_goes_
 )
 def test_only_what_takes_one_request_goes_this_way(unmanned: Fleet, order: Any, said: str) -> None:
     with closing(Swarm(unmanned.settings)) as swarm, pytest.raises(ConfigurationError, match=said):
-        swarm.map("do {it}", ["a"], patient=True, workspace=unmanned.workspace, **order)
+        swarm.map("do {it}", ["a"], batch=True, workspace=unmanned.workspace, **order)
 
 
 @pytest.mark.long
 def test_a_batch_outlives_its_workers_and_one_that_was_never_sent_is_sent(fleet_of_batches: Fleet) -> None:
     fleet, store = fleet_of_batches, fleet_of_batches.swarm.store
     server = rehearse(fleet, seconds=1.0)
-    made = patient(fleet, server)
+    made = batch(fleet, server)
     wait_for("the batch is sent", lambda: server.stats()["batches"]["batches"])
     for worker in fleet.workers:
         worker.kill()
     # A worker takes requests to send them, and dies before it does.
-    late = patient(fleet, server, 1)
+    late = batch(fleet, server, 1)
     job = fleet.swarm.job(fleet.swarm.store.jobs.newest(1)[0].id).view()
     claim = store.agents.claim(job.root_id, "worker", 60)
     body = {"model": "claude-haiku-4-5", "max_tokens": 9, "messages": [{"role": "user", "content": "do n0"}]}

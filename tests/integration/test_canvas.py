@@ -1,6 +1,6 @@
 """Jobs as steps of the canvas of another Celery application, which has a broker, results and workers of its own.
 
-Tests of swarm/client/canvas.py, tasks/sequels.py.
+Tests of swarm/client/canvas.py, tasks/callbacks.py.
 """
 
 from __future__ import annotations
@@ -112,12 +112,12 @@ def test_jobs_as_members_of_a_group_and_as_the_body_of_a_chord(world: World) -> 
 
 def test_a_job_that_fails_fails_its_step_and_calls_its_errbacks(world: World) -> None:
     before = world.shop.noted()
-    step = world.job("fail").on_error(world.task("regret"))
+    step = world.job("fail").on_error(world.task("rejection"))
     last = chain(step, world.task("keep"), app=world.shop.app).apply_async()
     assert world.shop.wait(last.parent) == "FAILURE"
     assert isinstance(last.parent.result, JobFailed) and last.parent.result.state == "failed"
     assert world.shop.wait(last) == "FAILURE"
-    wait_for("the errback has run", lambda: world.shop.noted()["regret"] == before["regret"] + 1)
+    wait_for("the errback has run", lambda: world.shop.noted()["rejection"] == before["rejection"] + 1)
     assert world.shop.noted()["keep"] == before["keep"]
 
 
@@ -159,7 +159,7 @@ def test_any_task_can_follow_a_job_however_it_ends(world: World) -> None:
     wait_for("it has gone on", lambda: job.view().ended and job.view().turns == 2)
     assert world.shop.wait(world.task("fetch", 4).apply_async()) == "SUCCESS"
     assert world.shop.noted()["told"] == before
-    assert world.fleet.swarm.store.keyspace.client.zcard("swarm:sequels:shop") == 0
+    assert world.fleet.swarm.store.keyspace.client.zcard("swarm:callbacks:shop") == 0
 
 
 def test_what_cannot_be_published_is_refused_at_once(world: World) -> None:

@@ -1,6 +1,6 @@
 """Files that follow their agent: through a hub, from one host to the next. Another host is one whose checkouts are gone.
 
-Tests of swarm/runtime/carrying.py, swarm/runtime/reading.py, swarm/workspace/changes.py, swarm/workspace/checkouts.py.
+Tests of swarm/runtime/workspace_sync.py, swarm/runtime/shared_checkout.py, swarm/workspace/changes.py, swarm/workspace/checkouts.py.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ import pytest
 from swarm import Job
 from swarm.agent.entries import ToolFinished
 from swarm.agent.notes import UNDONE
-from swarm.client.gathering import gather
+from swarm.client.project import gather
 from swarm.core.errors import NotOwner
 from swarm.permissions.trust import TrustStore
-from swarm.replay.going_on import Wanted, go_on
 from swarm.replay.past import read_past
-from swarm.replay.scoring import Score, score
+from swarm.replay.resumption import Resumption, go_on
+from swarm.replay.score import Score, score
 from swarm.runtime.parts import Parts
 from swarm.store.values import Claim
 from swarm.workspace import changes
 from swarm.workspace.checkouts import hold_for_reading, job_url
-from swarm.workspace.cleaning import take_away
+from swarm.workspace.leftovers import take_away
 from swarm.workspace.repository import Repository
 from tests.fleet import Fleet
 from tests.hub_world import TOKEN, HubProcess
@@ -105,7 +105,7 @@ def test_a_job_works_on_a_copy_and_each_entry_names_what_its_call_left(hubbed: F
     view = job.view()
     assert (view.files, view.workspace) == ("carried", str(folder))
     past = read_past(hubbed.swarm.store, job.id)
-    made = go_on(hubbed.swarm, past, Wanted(past.root, 2), lambda _: server.url)
+    made = go_on(hubbed.swarm, past, Resumption(past.root, 2), lambda _: server.url)
     assert made.restored and made.job.wait(40).state == "completed"
     assert [result.commit == edited.commit for result in results(hubbed, made.job)] == [False, True, False, False]
     said = score(hubbed.swarm, made.job.id, made.workspace, "cat a.txt d/b | tr '\\n' ' '")
@@ -196,7 +196,7 @@ def test_a_hub_that_is_away_is_waited_for_and_nothing_is_lost(hubbed: Fleet, tmp
 def test_a_worker_without_the_hub_leaves_the_job_to_others_and_that_is_shown(hubbed: Fleet) -> None:
     hubbed.start_worker(1, SWARM_HUB="/elsewhere")
     job = hubbed.submit("go", hubbed.rehearse(play(bash("ls"))))
-    lack = wait_for("it is said", job.find_lack, 20)
+    lack = wait_for("it is said", job.find_unmet, 20)
     assert "SWARM_HUB" in lack
     hubbed.start_worker(1)
     assert job.wait(60).state == "completed"

@@ -1,6 +1,6 @@
 """What children did on other hosts, merged by their parent, and brought home. Each host has its own checkouts; all meet at the hub.
 
-Tests of swarm/runtime/carrying.py, swarm/workspace/merging.py.
+Tests of swarm/runtime/workspace_sync.py, swarm/workspace/merge.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Conversations that become too long for their model, played over real HTTP against a server that refuses what the API would.
 
-Tests of swarm/agent/cutting.py, swarm/runtime/compacting.py, swarm/web/transcripts.py.
+Tests of swarm/agent/cut.py, swarm/capabilities/context/compaction.py, swarm/web/transcripts.py.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ import pytest
 
 from swarm import Job, Limits, stream
 from swarm.agent.blocks import hold_image
-from swarm.agent.cutting import SUMMARIZE
+from swarm.agent.cut import SUMMARIZE
 from swarm.agent.entries import Assistant, Compacted, CompactionFailed, Entry
-from swarm.agent.life import Life, fold
+from swarm.agent.history import History, fold
 from swarm.core.errors import AgentCancelled, ConfigurationError, UnknownAgent
 from swarm.core.ids import root_agent_id
 from swarm.models.anthropic import AnthropicModel
-from swarm.replay.going_on import Wanted, go_on
 from swarm.replay.past import read_past
+from swarm.replay.resumption import Resumption, go_on
 from swarm.runtime.loop import Loop
 from swarm.runtime.segment import Ended, Outcome, Waits
 from swarm.store.values import Claim
@@ -101,12 +101,12 @@ class Play:
         claim = replace(claim, clock=lambda: clock() + later)
         return Loop(make_segment(claim, store, self.fleet.settings, self.model), draining=lambda: False).run()
 
-    def completed(self, text: str = "all read") -> Life:
+    def completed(self, text: str = "all read") -> History:
         """Run to the end."""
         outcome = self.run()
         assert isinstance(outcome, Ended) and outcome.state == "completed", outcome
         assert self.job.view().text == text
-        return self.life()
+        return self.history()
 
     def journal(self) -> list[Entry]:
         return list(self.fleet.swarm.journal(self.agent_id))
@@ -117,11 +117,11 @@ class Play:
     def failed(self) -> list[CompactionFailed]:
         return [entry for entry in self.journal() if isinstance(entry, CompactionFailed)]
 
-    def life(self) -> Life:
+    def history(self) -> History:
         """What is loaded from the last cut on, which is what all of the journal tells."""
-        life = self.fleet.swarm.store.journals.life(self.agent_id)
-        assert life == fold(self.agent_id, self.journal())
-        return life
+        history = self.fleet.swarm.store.journals.history(self.agent_id)
+        assert history == fold(self.agent_id, self.journal())
+        return history
 
 
 def reading(turns: int, more: str = "", **about: Any) -> str:
@@ -144,10 +144,10 @@ def said(body: dict[str, Any]) -> str:
 
 def test_a_long_life_is_cut_where_the_last_request_is_read_from_the_cache(short: Fleet) -> None:
     play = Play(short, reading(24))
-    life = play.completed()
+    history = play.completed()
     cuts = play.cuts()
     assert len(cuts) >= 3 and {cut.form for cut in cuts} == {"block"}
-    assert life.turns == 25 and not play.failed()
+    assert history.turns == 25 and not play.failed()
     for number, body in enumerate(play.bodies):
         if "compaction" not in body:
             continue
@@ -162,7 +162,7 @@ def test_a_long_life_is_cut_where_the_last_request_is_read_from_the_cache(short:
         assert cut.usage.cache_read_input_tokens and not cut.usage.cache_creation_input_tokens + cut.usage.input_tokens
     assert play.betas[0] == "" and set(play.betas[-5:]) == {"compact-2026-09-04"}, "the header, once begun, for ever"
     view = play.job.view()
-    assert view.usage == life.usage, "summaries are paid for"
+    assert view.usage == history.usage, "summaries are paid for"
     assert sum(play.server.stats()["tokens"].values()) == view.usage.total_tokens
     assert view.turns == 25, "and are no turns"
 
@@ -171,7 +171,7 @@ def test_a_long_life_is_cut_where_the_last_request_is_read_from_the_cache(short:
 
     # From a turn after a cut, in another job: the very same requests, and the next cuts.
     before, past = sent(), read_past(short.swarm.store, play.job.id)
-    play.job = go_on(short.swarm, past, Wanted(past.root, 20, files="here"), lambda _: play.server.url).job
+    play.job = go_on(short.swarm, past, Resumption(past.root, 20, files="here"), lambda _: play.server.url).job
     play.agent_id = play.job.view().root_id
     play.completed()
     assert sent() == before and len(play.cuts()) == len(cuts)
@@ -223,7 +223,7 @@ def test_woken_long_after_a_small_model_reads_what_the_cache_has_forgotten(roomy
     assert after["model"] == "claude-sonnet-5-5" and len(after["messages"]) == 2
     # Nothing of the last turn is kept as it was: it is told as text, and so is what the person answered.
     assert said(after).count("The second one.") == 2 and "Which of the two?" in said(after)
-    play.life()
+    play.history()
 
 
 # -- what does not fit -----------------------------------------------------------------------------------------
@@ -342,7 +342,7 @@ def test_a_refused_image_is_replaced_by_words_and_the_agent_lives_on(roomy: Flee
     fault = "faults:\n  - {kind: '400', times: 1, message: 'messages.4: Could not process image', when: {turn: 4}}\n"
     play = Play(roomy, reading(6, more).replace("rules:", fault + "rules:", 1))
     play.completed()
-    assert not hold_image(play.life().messages)
+    assert not hold_image(play.history().messages)
 
 
 def test_forks_of_one_whose_conversation_was_cut_begin_with_what_it_saw(short: Fleet) -> None:
@@ -361,8 +361,8 @@ def test_forks_of_one_whose_conversation_was_cut_begin_with_what_it_saw(short: F
     assert isinstance(outcome, Ended) and outcome.state == "completed", outcome
     first = play.bodies[-1]
     assert first["messages"][0]["content"][0]["type"] == "compaction"
-    life = short.swarm.store.journals.life(child)
-    assert life == fold(child, short.swarm.journal(child), short.swarm.store.journals.read)
+    history = short.swarm.store.journals.history(child)
+    assert history == fold(child, short.swarm.journal(child), short.swarm.store.journals.read)
     play.agent_id = parent
     assert isinstance(play.run(), Ended)
 

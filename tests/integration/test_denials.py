@@ -1,6 +1,6 @@
 """Calls that are denied again and again, the mode in which a small model is asked first, and failures that end those beside them.
 
-Tests of swarm/agent/notes.py, swarm/runtime/auto_mode.py, swarm/runtime/consulting.py.
+Tests of swarm/agent/notes.py, swarm/runtime/auto_mode.py, swarm/runtime/side_requests.py.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The engine end to end: real Redis, real workers, the real SDK over HTTP; only the model's words are rehearsed.
 
-Tests of swarm/client/jobs.py, swarm/client/orders.py, swarm/client/placing.py, swarm/client/swarm.py, swarm/core/ids.py,
-swarm/runtime/children.py, swarm/runtime/commands.py, swarm/runtime/entering.py, swarm/runtime/loop.py, swarm/runtime/segment.py,
-tasks/publish.py.
+Tests of swarm/client/jobs.py, swarm/client/preparation.py, swarm/client/submission.py, swarm/client/swarm.py,
+swarm/core/ids.py, swarm/runtime/children.py, swarm/runtime/commands.py, swarm/runtime/request_prefix.py,
+swarm/runtime/loop.py, swarm/runtime/segment.py, tasks/publish.py, swarm/runtime/parts.py, swarm/client/prepared.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Jobs share the fleet by turns, whatever their size; within a job trees finish instead of widening.
 
-Tests of tasks/fetching.py.
+Tests of tasks/fetcher.py.
 """
 
 from __future__ import annotations

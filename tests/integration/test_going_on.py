@@ -1,6 +1,6 @@
 """Agents that go on after their end, step by step against a real Redis: who ends them, who hears them, what is left of before.
 
-Tests of mailbox/directory.py, swarm/agent/life.py, swarm/store/agents.py.
+Tests of mailbox/directory.py, swarm/agent/history.py, swarm/store/agents.py.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import secrets
 import pytest
 
 from swarm.agent.entries import Finished, Prompt
+from swarm.agent.history import fold
 from swarm.agent.journaled import Condition
-from swarm.agent.life import fold
 from swarm.core.errors import AgentCancelled
 from swarm.mailbox import Receiver
 from swarm.store.store import Store
@@ -30,7 +30,7 @@ def world(unmanned: Fleet, store: Store) -> JobWorld:
 
 
 def _write(world: JobWorld, name: str, body: str = "go on") -> None:
-    letter = OutgoingMessage(
+    outgoing = OutgoingMessage(
         job=world.job_id,
         sender=world.job_id,
         name="user",
@@ -38,7 +38,7 @@ def _write(world: JobWorld, name: str, body: str = "go on") -> None:
         body=body,
         token=secrets.token_hex(8),
     )
-    world.store.mail.send(letter, [Receiver(world.ids[name], name, "")])
+    world.store.mail.send(outgoing, [Receiver(world.ids[name], name, "")])
 
 
 def _spend(world: JobWorld, name: str, tokens: int) -> None:
@@ -125,8 +125,8 @@ def test_one_that_ended_before_it_began_can_go_on(unmanned: Fleet, store: Store)
     assert world.state("root") == "timed_out"
     _write(world, "root")
     world.run("root")
-    life = fold(world.root, store.journals.read(world.root))
-    assert life.length == 2 and life.finished is None and life.spec is None
+    history = fold(world.root, store.journals.read(world.root))
+    assert history.length == 2 and history.finished is None and history.spec is None
 
 
 # -- places among the running ------------------------------------------------------------------------------------

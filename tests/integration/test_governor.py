@@ -1,6 +1,6 @@
 """The governor's steps: who may ask the model, what it learns, who waits and is woken, and that nothing leaks.
 
-Tests of swarm/capabilities/governor/view.py, swarm/models/limits.py, swarm/store/governing.py, swarm/store/slots.py.
+Tests of swarm/capabilities/governor/view.py, swarm/models/limits.py, swarm/store/rates.py, swarm/store/slots.py.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import pytest
 from swarm.agent.entries import Parked, Prompt
 from swarm.agent.journaled import Condition
 from swarm.capabilities.governor.view import LimitClass, read_classes
-from swarm.models.limits import Limits
-from swarm.store.slots import CallEnd, Ending, InLine, Slot, SlotWish
+from swarm.models.limits import RateLimits
+from swarm.store.slots import CallEnd, Ending, InLine, Slot, SlotReservation
 from swarm.store.store import Store
 from swarm.store.values import Claim, GoOn, Signals
 from tests.fleet import Fleet
@@ -23,7 +23,7 @@ from tests.job_world import StoredJob
 from tests.waiting import wait_for
 
 CLASS = "anthropic/1234/sonnet-5-5"
-WISH = SlotWish(CLASS, 100)
+RESERVATION = SlotReservation(CLASS, 100)
 
 
 class Asking:
@@ -39,8 +39,8 @@ class Asking:
         self.claims = {agent_id: self.world.take_claim(agent_id) for agent_id in self.ids}
         self.lengths = dict.fromkeys(self.ids, 0)
 
-    def ask(self, number: int, wish: SlotWish = WISH) -> Slot | InLine | None:
-        return self.store.rates.ask_for_slot(self.claims[self.ids[number]], wish)[0]
+    def ask(self, number: int, reservation: SlotReservation = RESERVATION) -> Slot | InLine | None:
+        return self.store.rates.ask_for_slot(self.claims[self.ids[number]], reservation)[0]
 
     def park(self, number: int) -> Signals | GoOn:
         agent_id, condition = self.ids[number], Condition(slot=True)
@@ -50,7 +50,7 @@ class Asking:
         self.lengths[agent_id] += isinstance(answer, Signals)
         return answer
 
-    def end(self, number: int, ending: Ending = "ok", *, limits: Limits = Limits(), after: float = 0.0) -> None:  # noqa: B008
+    def end(self, number: int, ending: Ending = "ok", *, limits: RateLimits = RateLimits(), after: float = 0.0) -> None:  # noqa: B008
         agent_id = self.ids[number]
         call = CallEnd(CLASS, ending, 100, 50, after=after, limits=limits)
         self.lengths[agent_id] += 1
@@ -70,8 +70,8 @@ def _class(store: Store) -> LimitClass:
     return found
 
 
-def _told(requests: int, left: int | None = None) -> Limits:
-    return Limits(requests, 10_000_000, 10_000_000, requests if left is None else left, 10_000_000, 10_000_000)
+def _told(requests: int, left: int | None = None) -> RateLimits:
+    return RateLimits(requests, 10_000_000, 10_000_000, requests if left is None else left, 10_000_000, 10_000_000)
 
 
 def test_a_few_go_first_and_the_others_once_the_server_has_said_what_there_is(store: Store, unmanned: Fleet) -> None:
@@ -80,7 +80,7 @@ def test_a_few_go_first_and_the_others_once_the_server_has_said_what_there_is(st
     assert [isinstance(answer, Slot) for answer in answers] == [True] * 4 + [False] * 3
     assert isinstance(answers[0], Slot) and not answers[0].known
     assert isinstance(asking.park(4), Signals) and asking.state(4) == "parked"
-    store.rates.heed_limits(CLASS, _told(1_000))
+    store.rates.apply_limits(CLASS, _told(1_000))
     assert asking.state(4) == "queued" and asking.take(4).slot is not None
     assert asking.park(5) == GoOn("slot"), "it was served before it could park"
     assert _class(store).knowledge == "told" and _class(store).asking == 7
@@ -89,7 +89,7 @@ def test_a_few_go_first_and_the_others_once_the_server_has_said_what_there_is(st
 def test_no_more_ask_than_the_limit_has_room_for_and_who_waits_is_woken_when_it_has_filled(
     store: Store, unmanned: Fleet
 ) -> None:
-    store.rates.heed_limits(CLASS, _told(60, left=3))
+    store.rates.apply_limits(CLASS, _told(60, left=3))
     asking = Asking(store, unmanned, 6)
     answers = [asking.ask(number) for number in range(6)]
     granted = [answer for answer in answers if isinstance(answer, Slot)]
@@ -105,7 +105,7 @@ def test_no_more_ask_than_the_limit_has_room_for_and_who_waits_is_woken_when_it_
 
 
 def test_a_refusal_that_one_meets_holds_all_back_until_its_time(store: Store, unmanned: Fleet) -> None:
-    store.rates.heed_limits(CLASS, _told(600))
+    store.rates.apply_limits(CLASS, _told(600))
     asking = Asking(store, unmanned, 3)
     assert isinstance(asking.ask(0), Slot)
     asking.end(0, "limited", after=30.0, limits=_told(600, left=0))
@@ -119,7 +119,7 @@ def test_a_refusal_that_one_meets_holds_all_back_until_its_time(store: Store, un
 def test_whoever_gives_its_process_back_or_dies_leaves_nothing_behind(
     store: Store, unmanned: Fleet, leaves: str
 ) -> None:
-    store.rates.heed_limits(CLASS, _told(60, left=2))
+    store.rates.apply_limits(CLASS, _told(60, left=2))
     asking = Asking(store, unmanned, 4)
     answers = [asking.ask(number) for number in range(4)]
     assert isinstance(answers[0], Slot) and isinstance(answers[3], InLine)
@@ -155,7 +155,7 @@ def test_where_no_limits_are_stated_all_may_ask_until_one_is_refused(store: Stor
 
 
 def test_jobs_are_served_by_their_weight_and_deeper_agents_first(store: Store, unmanned: Fleet) -> None:
-    store.rates.heed_limits(CLASS, _told(60, left=0))
+    store.rates.apply_limits(CLASS, _told(60, left=0))
     jobs = [Asking(store, unmanned, 24, weight=weight) for weight in (1, 1, 2)]
     for number in range(24):
         for asking in jobs:
@@ -175,7 +175,7 @@ def test_jobs_are_served_by_their_weight_and_deeper_agents_first(store: Store, u
 def test_random_overloads_change_nothing_and_a_storm_narrows_the_window_which_opens_again(
     store: Store, unmanned: Fleet
 ) -> None:
-    store.rates.heed_limits(CLASS, _told(100_000))
+    store.rates.apply_limits(CLASS, _told(100_000))
     asking = Asking(store, unmanned, 40)
     for number in range(40):
         assert isinstance(asking.ask(number), Slot)
@@ -191,10 +191,10 @@ def test_random_overloads_change_nothing_and_a_storm_narrows_the_window_which_op
 def test_of_those_whose_requests_begin_alike_one_asks_and_the_next_if_that_one_dies(
     store: Store, unmanned: Fleet
 ) -> None:
-    store.rates.heed_limits(CLASS, _told(1_000))
+    store.rates.apply_limits(CLASS, _told(1_000))
     asking = Asking(store, unmanned, 4)
-    wish = SlotWish(CLASS, 100, cold=5_000, prefix="p")
-    assert [type(asking.ask(number, wish)) for number in range(4)] == [Slot, InLine, InLine, InLine]
+    reservation = SlotReservation(CLASS, 100, cold=5_000, prefix="p")
+    assert [type(asking.ask(number, reservation)) for number in range(4)] == [Slot, InLine, InLine, InLine]
     for number in (1, 2, 3):
         assert isinstance(asking.park(number), Signals)
     dead = [(asking.ids[0], "worker")]
@@ -202,7 +202,7 @@ def test_of_those_whose_requests_begin_alike_one_asks_and_the_next_if_that_one_d
     assert sorted(asking.state(number) for number in (1, 2, 3)) == ["parked", "parked", "queued"]
     left, _ = store.rates.let_others_begin("p", begun=True)
     assert not left and [asking.state(number) for number in (1, 2, 3)] == ["queued"] * 3
-    assert isinstance(Asking(store, unmanned, 1).ask(0, wish), Slot), "it is in the cache now"
+    assert isinstance(Asking(store, unmanned, 1).ask(0, reservation), Slot), "it is in the cache now"
 
 
 # -- a fleet -------------------------------------------------------------------------------------------------------

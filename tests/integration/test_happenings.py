@@ -1,6 +1,6 @@
 """Events from outside: agents that wait for one hold no process, go on with its data, and miss none that came before or meanwhile.
 
-Tests of swarm/runtime/waiting.py, swarm/store/happenings.py.
+Tests of swarm/runtime/wait.py, swarm/store/external_events.py.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from swarm import Job
 from swarm.agent.entries import Parked, ToolFinished
 from swarm.agent.journaled import Condition
 from swarm.core.errors import ConfigurationError
-from swarm.store.happenings import Happenings
+from swarm.store.external_events import ExternalEvents
 from swarm.store.questions import Ask, Question
 from swarm.store.store import Store
 from swarm.store.values import GoOn
@@ -105,18 +105,18 @@ def test_nobody_else_answers_it_and_an_end_gives_it_up(at_work: Fleet) -> None:
 )
 def test_what_cannot_be_told_is_refused(store: Store, given: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigurationError, match=says):
-        Happenings(store.keyspace).tell(by="x", **given)
+        ExternalEvents(store.keyspace).tell(by="x", **given)
 
 
 @pytest.mark.parametrize("told_first", [True, False])
 def test_whichever_comes_first_the_agent_goes_on(store: Store, unmanned: Fleet, told_first: bool) -> None:
     job = StoredJob(store, unmanned)
-    root, happenings = job.spec.agent_id, Happenings(store.keyspace)
+    root, external_events = job.spec.agent_id, ExternalEvents(store.keyspace)
     ask = Ask(kind="event", tool="WaitFor", title="k", detail="", seconds=60, to="event:k").model_dump()
     condition = Condition(question="question-1", event="k")
     claim = job.take_claim(root)
     if told_first:
-        assert happenings.tell("k", "data", by="x")[0].woken == []
+        assert external_events.tell("k", "data", by="x")[0].woken == []
     waits = store.agents.park(claim, 1, Parked(condition=condition), condition, ask=ask)
     if told_first:
         assert isinstance(waits, GoOn) and waits.why == "answer"
@@ -124,7 +124,7 @@ def test_whichever_comes_first_the_agent_goes_on(store: Store, unmanned: Fleet, 
     else:
         assert store.agents.get(root).state == "parked"
         # Sent twice, as the client does after a broken connection, it says the same.
-        assert happenings.tell("k", "data", by="x")[0].woken == [root]
+        assert external_events.tell("k", "data", by="x")[0].woken == [root]
         assert store.agents.get(root).state == "queued"
     question = store.questions.find("question-1")
     assert question is not None and (question.state, question.answer, question.by) == ("answered", "data", "x")
@@ -132,7 +132,7 @@ def test_whichever_comes_first_the_agent_goes_on(store: Store, unmanned: Fleet, 
 
 
 def test_a_step_that_is_sent_twice_tells_one_event(store: Store) -> None:
-    told, effect = Happenings(store.keyspace).tell("k", "one", by="x")
+    told, effect = ExternalEvents(store.keyspace).tell("k", "one", by="x")
     assert told.new and list(effect.publish) == []
-    again, _ = Happenings(store.keyspace).tell("k", "two", by="y")
+    again, _ = ExternalEvents(store.keyspace).tell("k", "two", by="y")
     assert not again.new and again.data == "one"

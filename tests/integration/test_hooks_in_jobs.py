@@ -1,6 +1,6 @@
 """Hooks of real jobs: what people's programs and addresses are told, what they may decide, and that it holds.
 
-Tests of swarm/capabilities/hooks/telling.py, swarm/runtime/hooking.py.
+Tests of swarm/capabilities/hooks/payloads.py, swarm/capabilities/hooks/step.py.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import Any
 import pytest
 
 from swarm.agent.entries import Assistant, Compacted, CompactionFailed, Entry, Hooked, ToolFinished
-from swarm.agent.life import fold
-from swarm.client.gathering import gather
+from swarm.agent.history import fold
+from swarm.client.project import gather
 from swarm.client.swarm import Job
 from swarm.models.anthropic import AnthropicModel
 from swarm.permissions.trust import TrustStore
-from swarm.replay.going_on import Wanted, go_on
 from swarm.replay.past import read_past
+from swarm.replay.resumption import Resumption, go_on
 from swarm.runtime.loop import Loop
 from swarm.store.values import Claim
 from tests.documents import ROOT, blocks
@@ -71,7 +71,7 @@ def journal(fleet: Fleet, job: Job) -> list[Entry]:
     return list(fleet.swarm.journal(job.view().root_id))
 
 
-def heard(fleet: Fleet, job: Job) -> dict[str, Hooked]:
+def hook_state(fleet: Fleet, job: Job) -> dict[str, Hooked]:
     return {entry.name: entry for entry in journal(fleet, job) if isinstance(entry, Hooked)}
 
 
@@ -98,8 +98,8 @@ def test_a_hook_changes_what_a_call_is_given_and_what_it_returned(at_work: Fleet
     job = submit(at_work)
     text = job.wait(30).text
     assert "rewritten" in text and not (at_work.workspace / "made").exists()
-    assert [entry.input for entry in heard(at_work, job).values()] == [{"command": "echo rewritten"}, None]
-    assert "mind the gap" in heard(at_work, job)["PostToolUse"].text
+    assert [entry.input for entry in hook_state(at_work, job).values()] == [{"command": "echo rewritten"}, None]
+    assert "mind the gap" in hook_state(at_work, job)["PostToolUse"].text
 
 
 def test_the_page_tells_of_hooks_that_work(unmanned: Fleet, home: Path, tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_a_job_from_its_beginning_to_its_end(at_work: Fleet, home: Path) -> None
     job = submit(at_work, SHELL, snapshots=True)
     assert job.wait(30).text == "then"
     [ran] = [entry for entry in journal(at_work, job) if isinstance(entry, ToolFinished)]
-    assert heard(at_work, job)["PostToolUse"].commit not in ("", ran.commit), (
+    assert hook_state(at_work, job)["PostToolUse"].commit not in ("", ran.commit), (
         "what hooks leave is kept like what calls do"
     )
     told = [json.loads(line) for line in log.read_text().splitlines()]
@@ -164,7 +164,7 @@ def test_a_job_from_its_beginning_to_its_end(at_work: Fleet, home: Path) -> None
 
     past = read_past(at_work.swarm.store, job.id)
     url = past.agents[past.root].spec["base_url"]
-    again = go_on(at_work.swarm, past, Wanted(past.root, 1, files="here"), lambda _: url).job
+    again = go_on(at_work.swarm, past, Resumption(past.root, 1, files="here"), lambda _: url).job
     assert again.wait(30).text == "then"
     sent, once_more = (
         [one.request_sha for one in journal(at_work, each) if isinstance(one, Assistant)] for each in (job, again)
@@ -187,11 +187,11 @@ def test_a_repositorys_hook_runs_only_once_it_is_trusted_and_only_in_the_sandbox
     job = submit(at_work)
     assert any("are ignored" in warning for warning in job.warnings)
     job.wait(30)
-    assert not heard(at_work, job) and not (at_work.workspace / "ran").exists()
+    assert not hook_state(at_work, job) and not (at_work.workspace / "ran").exists()
     trust(at_work)
     job = submit(at_work)
     job.wait(30)
-    assert heard(at_work, job)["PreToolUse"].runs[0].outcome == "ok"
+    assert hook_state(at_work, job)["PreToolUse"].runs[0].outcome == "ok"
     assert (at_work.workspace / "ran").read_text().startswith("run") and not outside.exists()
     put(at_work.workspace, on("PreToolUse", f"{command} ", "Bash"), ".claude/settings.json")
     assert any("are ignored" in warning for warning in submit(at_work).warnings)
@@ -232,7 +232,7 @@ def test_an_address_of_a_repositorys_is_one_that_its_agent_could_fetch(
     trust(at_work)
     job = submit(at_work)
     job.wait(30)
-    [run] = heard(at_work, job)["PreToolUse"].runs
+    [run] = hook_state(at_work, job)["PreToolUse"].runs
     assert run.outcome == "not_run" and "is this host" in run.why and not site.asked  # type: ignore[attr-defined]
 
 
@@ -344,7 +344,7 @@ def test_a_hook_refuses_a_summary_and_says_what_the_next_one_must_hold(
     assert refused.error_kind == "hook" and "not yet" in refused.error and refused.at < cuts[0].at
     assert "keep the ids" in cuts[0].focus
     assert [one for one in entries if isinstance(one, Hooked) and "it was cut" in one.text]
-    assert unmanned.swarm.store.journals.life(job.view().root_id) == fold(job.view().root_id, entries)
+    assert unmanned.swarm.store.journals.history(job.view().root_id) == fold(job.view().root_id, entries)
 
 
 FOUNDING = """

@@ -1,7 +1,7 @@
 """The hub, as git meets it: what it takes, what it never changes, what it refuses, and what becomes of a job's repository.
 
-Tests of swarm/cli/daemons.py, swarm/hub/asking.py, swarm/hub/backend.py, swarm/hub/depot.py, swarm/hub/requests.py, swarm/hub/server.py,
-swarm/hub/serving.py, swarm/hub/upkeep.py.
+Tests of swarm/cli/daemons.py, swarm/hub/probe.py, swarm/hub/backend.py, swarm/hub/repositories.py, swarm/hub/requests.py,
+swarm/hub/server.py, swarm/hub/service.py, swarm/hub/maintenance.py.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ import psutil
 import pytest
 
 from swarm import Settings
-from swarm.hub.asking import find_trouble
-from swarm.hub.depot import Depot
-from swarm.hub.requests import Ask, CommandReader, Place, read_ask
-from swarm.hub.upkeep import Jobs, Upkeep
+from swarm.hub.maintenance import HubMaintenance, Jobs
+from swarm.hub.probe import find_trouble
+from swarm.hub.repositories import RepositoryStore
+from swarm.hub.requests import CommandReader, Query, RepositoryPlace, read_ask
 from swarm.store.store import Store
 from tests.fleet import Fleet
 from tests.hub_world import TOKEN, Client, HubProcess
@@ -147,9 +147,9 @@ def test_only_gits_own_requests_are_served(asked: str) -> None:
 
 
 def test_gits_own_requests_are_understood() -> None:
-    place = Place("team/jobs", "job-1")
-    assert read_ask("GET", "/team/jobs/job-1.git/info/refs", "service=git-receive-pack") == Ask(place, "push", True)
-    assert read_ask("POST", "/team/jobs/job-1.git/git-upload-pack", "") == Ask(place, "fetch", False)
+    place = RepositoryPlace("team/jobs", "job-1")
+    assert read_ask("GET", "/team/jobs/job-1.git/info/refs", "service=git-receive-pack") == Query(place, "push", True)
+    assert read_ask("POST", "/team/jobs/job-1.git/git-upload-pack", "") == Query(place, "fetch", False)
 
 
 def test_git_says_what_is_not_there(hub: HubProcess, client: Client) -> None:
@@ -269,10 +269,12 @@ def test_repositories_of_jobs_that_are_no_more_are_removed_whole(
     assert client.push(f"{hub.url}/kept/base.git", "refs/swarm/base/x") == ""
 
     async def look(prefix: str, *, young_seconds: float = 0.0, retention_seconds: float = 60.0) -> list[str]:
-        depot = Depot(hub.folder / "kept", job_bytes=1, all_bytes=1)
+        repositories = RepositoryStore(hub.folder / "kept", job_bytes=1, all_bytes=1)
         jobs = Jobs(Store(store.keyspace.client, prefix), tmp_path / f"mark-{prefix}")
-        await Upkeep(depot, jobs, retention_seconds=retention_seconds, young_seconds=young_seconds).look()
-        return sorted(place.name for place in depot.places())
+        await HubMaintenance(
+            repositories, jobs, retention_seconds=retention_seconds, young_seconds=young_seconds
+        ).look()
+        return sorted(place.name for place in repositories.places())
 
     everything = ["base", "job-expired", lives.job_id]
     assert asyncio.run(look(store.keyspace.prefix, young_seconds=60)) == sorted(everything), "it may not be known yet"

@@ -1,6 +1,6 @@
 """What an agent writes reaches other agents with no tag that only the runtime writes, whichever way it takes.
 
-Tests of mailbox/rendering.py.
+Tests of mailbox/markup.py.
 """
 
 from __future__ import annotations

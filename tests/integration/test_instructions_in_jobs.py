@@ -1,6 +1,6 @@
 """Instruction files as they arrive at the model: in the first message, once for siblings, and with what is read.
 
-Tests of swarm/cli/context_view.py, swarm/runtime/guidance.py.
+Tests of swarm/cli/context_view.py, swarm/capabilities/context/guidance.py.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import pytest
 
 from swarm import Job
 from swarm.agent.entries import Started, ToolFinished
-from swarm.agent.life import Life, fold
+from swarm.agent.history import History, fold
 from swarm.store.store import Store
 from tests.fleet import Fleet
 from tests.rehearsal import RehearsalServer
@@ -31,7 +31,7 @@ def write(fleet: Fleet, path: str, text: str) -> None:
     file.write_text(text)
 
 
-def life_of(fleet: Fleet, agent_id: str) -> Life:
+def history_of(fleet: Fleet, agent_id: str) -> History:
     # A store that has seen none of it, as a worker on another host.
     store = Store(fleet.swarm.store.keyspace.client, fleet.swarm.store.keyspace.prefix)
     return fold(agent_id, store.journals.read(agent_id), store.journals.read)
@@ -48,7 +48,7 @@ name: spawning
 rules:
   - {{when: {{turn: 0, prompt: COORDINATE}}, reply: {{tools: [{calls}]}}}}
   - {{when: {{prompt: COORDINATE}}, reply: {{text: ALL}}}}
-  - {{when: {{prompt: 'Standing orders'}}, reply: {{text: ORDERED}}}}
+  - {{when: {{prompt: 'AddressState orders'}}, reply: {{text: ORDERED}}}}
   - {{reply: {{text: FREE}}}}
 """
     )
@@ -61,10 +61,10 @@ def test_siblings_begin_alike_and_read_from_the_cache_what_the_first_of_them_wro
     assert job.wait(60).text == "ALL"
     children = job.agents()[1:]
     assert {child.text for child in children} == {"ORDERED"}
-    lives = [life_of(at_work, child.id) for child in children]
-    openings = {str((life.system, life.tools, life.messages[0]["content"][0])) for life in lives}
+    lives = [history_of(at_work, child.id) for child in children]
+    openings = {str((history.system, history.tools, history.messages[0]["content"][0])) for history in lives}
     assert len(openings) == 1 and "Standing orders" in openings.pop()
-    assert all("Standing orders" not in life.system for life in lives)
+    assert all("Standing orders" not in history.system for history in lives)
     first, *others = sorted(
         (request for request in server.requests if request.definition == "worker"), key=lambda each: each.time
     )
@@ -107,7 +107,7 @@ def test_a_job_that_switches_them_off_has_none(at_work: Fleet) -> None:
         "go", workspace=at_work.workspace, base_url=server.url, instruction_files=False, agent="general-purpose"
     )
     job.wait(60)
-    assert "Standing orders" not in str(life_of(at_work, job.view().root_id).messages)
+    assert "Standing orders" not in str(history_of(at_work, job.view().root_id).messages)
 
 
 def test_nested_files_and_rules_come_once_with_the_first_read_that_reaches_them(at_work: Fleet) -> None:
@@ -135,6 +135,6 @@ rules:
     assert [entry.instructions for entry in results] == [["pay/CLAUDE.md", ".claude/rules/py.md"], [], []]
     assert '<file path="pay/CLAUDE.md">\nAmounts are integers.\n</file>' in results[0].text
     assert "Annotate everything." in results[0].text
-    life = life_of(at_work, root)
-    assert life.guided == {"pay/CLAUDE.md", ".claude/rules/py.md"}
-    assert str(life.messages).count("Amounts are integers.") == 1
+    history = history_of(at_work, root)
+    assert history.guided == {"pay/CLAUDE.md", ".claude/rules/py.md"}
+    assert str(history.messages).count("Amounts are integers.") == 1

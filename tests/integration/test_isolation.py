@@ -1,6 +1,6 @@
 """Agents that work in copies of their own: real workers, real git; their parent merges what they did.
 
-Tests of swarm/runtime/isolation.py, swarm/workspace/copies.py, swarm/workspace/merging.py.
+Tests of swarm/runtime/isolation.py, swarm/workspace/copies.py, swarm/workspace/merge.py.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ FREE: dict[str, Any] = {
     "lines": ["a", "b"],
     "max_running": 2,
     "model": "haiku",
-    "patient": True,
+    "batch": True,
     "priority": 100,
     "prompt": "do {it}",
     "result_schema": {"type": "object"},
@@ -66,7 +66,7 @@ FREE: dict[str, Any] = {
     "wait_seconds": 0,
 }
 """Fields that give an agent no right, with a value that everybody may order."""
-TOGETHER = {"check_seconds": {"rubric": "x"}, "tries": {"rubric": "x"}, "patient": {"agent": "answer"}}
+TOGETHER = {"check_seconds": {"rubric": "x"}, "tries": {"rubric": "x"}, "batch": {"agent": "answer"}}
 """What must be given beside them."""
 ORDERS = {one.name: one for one in MOUNTED if one.scope == "submit" and one.content}
 NEEDED: dict[str, dict[str, Any]] = {"start_job": {"prompt": "x"}, "start_map": {"prompt": "do {it}", "lines": ["a"]}}
@@ -213,8 +213,8 @@ def test_a_key_does_not_write_to_a_job_that_it_could_not_have_started(served: Se
 
         def send(job: Job) -> list[httpx.Response]:
             about = {"text": "do this"}
-            letter = client.post(f"/v1/jobs/{job.id}/messages", json=about)
-            return [letter, client.post(f"/v1/agents/{root_agent_id(job.id)}/compact", json={"focus": "this"})]
+            outgoing = client.post(f"/v1/jobs/{job.id}/messages", json=about)
+            return [outgoing, client.post(f"/v1/agents/{root_agent_id(job.id)}/compact", json={"focus": "this"})]
 
         assert [answer.status_code for answer in send(own)] == [200, 200]
         for answer in send(more):

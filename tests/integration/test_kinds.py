@@ -1,6 +1,6 @@
 """How agents run: on their parent's host, anywhere for a bounded time.
 
-Tests of swarm/runtime/spawning.py.
+Tests of swarm/runtime/spawner.py.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from swarm.agent.entries import Parked, Prompt
 from swarm.agent.journaled import Condition
 from swarm.mailbox import Receiver
 from swarm.store.store import Store
-from swarm.store.values import Busy, Counters, GoOn, Granted, OutgoingMessage, OutOfBudget, Wish
+from swarm.store.values import Busy, Counters, GoOn, Granted, OutgoingMessage, OutOfBudget, Reservation
 from tests.fleet import Fleet
 from tests.job_world import JobWorld
 from tests.waiting import wait_for
@@ -22,7 +22,7 @@ from tests.waiting import wait_for
 
 
 @pytest.fixture
-def purse(unmanned: Fleet, store: Store) -> JobWorld:
+def budget(unmanned: Fleet, store: Store) -> JobWorld:
     """A job that may use 1 000 tokens; its root has two children, `a` and `b`, which run."""
     world = JobWorld(store, unmanned, team=False, max_tokens=1_000)
     world.start("a", teammate=False)
@@ -31,8 +31,8 @@ def purse(unmanned: Fleet, store: Store) -> JobWorld:
 
 
 def _reserve(world: JobWorld, name: str, tokens: int, *, final: bool = False, closing: int = 0) -> object:
-    wish = Wish(tokens, 0, closing_tokens=closing)
-    return world.store.agents.reserve(world.claims[name], wish, final=final)
+    reservation = Reservation(tokens, 0, closing_tokens=closing)
+    return world.store.agents.reserve(world.claims[name], reservation, final=final)
 
 
 def _settle(world: JobWorld, name: str, tokens: int) -> list[str]:
@@ -45,66 +45,68 @@ def _settle(world: JobWorld, name: str, tokens: int) -> list[str]:
 
 
 def _wait(world: JobWorld, name: str, tokens: int) -> object:
-    condition = Condition(purse=(tokens, 0))
+    condition = Condition(budget=(tokens, 0))
     number = world.lengths[name] + 1
     answer = world.store.agents.park(world.claims[name], number, Parked(condition=condition), condition)
     world.lengths[name] += not isinstance(answer, GoOn)
     return answer
 
 
-def test_what_others_have_only_reserved_is_waited_for_until_it_is_settled(purse: JobWorld) -> None:
-    assert isinstance(_reserve(purse, "a", 800), Granted)
-    assert _reserve(purse, "b", 500) == Busy(500, 0)
-    _wait(purse, "b", 500)
-    assert purse.state("b") == "parked"
-    _settle(purse, "a", 100)
-    assert purse.state("b") == "queued"
-    purse.run("b")
-    assert isinstance(_reserve(purse, "b", 500), Granted)
+def test_what_others_have_only_reserved_is_waited_for_until_it_is_settled(budget: JobWorld) -> None:
+    assert isinstance(_reserve(budget, "a", 800), Granted)
+    assert _reserve(budget, "b", 500) == Busy(500, 0)
+    _wait(budget, "b", 500)
+    assert budget.state("b") == "parked"
+    _settle(budget, "a", 100)
+    assert budget.state("b") == "queued"
+    budget.run("b")
+    assert isinstance(_reserve(budget, "b", 500), Granted)
 
 
 @pytest.mark.parametrize("how", ["hands over", "ends", "is cancelled", "dies"])
-def test_whoever_gives_a_reservation_back_without_settling_it_wakes_those_who_wait(purse: JobWorld, how: str) -> None:
-    _reserve(purse, "a", 800)
-    _wait(purse, "b", 500)
+def test_whoever_gives_a_reservation_back_without_settling_it_wakes_those_who_wait(budget: JobWorld, how: str) -> None:
+    _reserve(budget, "a", 800)
+    _wait(budget, "b", 500)
     match how:
         case "hands over":
-            purse.store.agents.hand_over(purse.claims["a"], "its worker goes away")
+            budget.store.agents.hand_over(budget.claims["a"], "its worker goes away")
         case "ends":
-            purse.end("a")
+            budget.end("a")
         case "is cancelled":
-            purse.store.agents.cancel(purse.ids["a"], "enough")
+            budget.store.agents.cancel(budget.ids["a"], "enough")
         case "dies":
-            purse.store.leases.rescue(max_deaths=5, outbox_age_seconds=60, batch=0, dead=[(purse.ids["a"], "worker-a")])
-    assert purse.state("b") == "queued"
-    assert purse.store.jobs.get(purse.job_id).reserved_tokens == 0
+            budget.store.leases.rescue(
+                max_deaths=5, outbox_age_seconds=60, batch=0, dead=[(budget.ids["a"], "worker-a")]
+            )
+    assert budget.state("b") == "queued"
+    assert budget.store.jobs.get(budget.job_id).reserved_tokens == 0
 
 
-def test_nobody_parks_for_what_has_been_settled_meanwhile(purse: JobWorld) -> None:
-    _reserve(purse, "a", 800)
-    assert isinstance(_reserve(purse, "b", 500), Busy)
-    _settle(purse, "a", 100)
-    assert _wait(purse, "b", 500) == GoOn("purse")
+def test_nobody_parks_for_what_has_been_settled_meanwhile(budget: JobWorld) -> None:
+    _reserve(budget, "a", 800)
+    assert isinstance(_reserve(budget, "b", 500), Busy)
+    _settle(budget, "a", 100)
+    assert _wait(budget, "b", 500) == GoOn("budget")
 
 
-def test_who_waits_for_what_is_used_up_is_woken_and_told(purse: JobWorld) -> None:
-    _reserve(purse, "a", 800)
-    _wait(purse, "b", 500)
-    _settle(purse, "a", 800)
-    assert purse.state("b") == "queued"
-    purse.run("b")
-    assert _reserve(purse, "b", 500) == OutOfBudget("tokens", 1_000, 800)
+def test_who_waits_for_what_is_used_up_is_woken_and_told(budget: JobWorld) -> None:
+    _reserve(budget, "a", 800)
+    _wait(budget, "b", 500)
+    _settle(budget, "a", 800)
+    assert budget.state("b") == "queued"
+    budget.run("b")
+    assert _reserve(budget, "b", 500) == OutOfBudget("tokens", 1_000, 800)
 
 
-def test_an_agent_with_children_keeps_its_last_reply_until_its_end(purse: JobWorld) -> None:
-    _reserve(purse, "root", 100, closing=300)
-    _settle(purse, "root", 100)
+def test_an_agent_with_children_keeps_its_last_reply_until_its_end(budget: JobWorld) -> None:
+    _reserve(budget, "root", 100, closing=300)
+    _settle(budget, "root", 100)
     # 1 000, less what the root used and what it keeps.
-    assert isinstance(_reserve(purse, "a", 601), OutOfBudget)
-    assert isinstance(_reserve(purse, "a", 600), Granted)
-    _settle(purse, "a", 600)
-    assert isinstance(_reserve(purse, "root", 301), OutOfBudget)
-    assert isinstance(_reserve(purse, "root", 300, final=True), Granted)
+    assert isinstance(_reserve(budget, "a", 601), OutOfBudget)
+    assert isinstance(_reserve(budget, "a", 600), Granted)
+    _settle(budget, "a", 600)
+    assert isinstance(_reserve(budget, "root", 301), OutOfBudget)
+    assert isinstance(_reserve(budget, "root", 300, final=True), Granted)
 
 
 # -- the ends ------------------------------------------------------------------------------------------------------------
@@ -248,21 +250,21 @@ def test_agents_that_wake_each_other_do_so_a_limited_number_of_times(unmanned: F
     world.start("a", teammate=False)
     receiver = Receiver(world.ids["a"], "a", "")
 
-    def letter(sender: str) -> OutgoingMessage:
+    def outgoing(sender: str) -> OutgoingMessage:
         return OutgoingMessage(
             job=world.job_id, sender=sender, name="x", kind="message", body="again", token=secrets.token_hex(8)
         )
 
     for _ in range(2):
         world.end("a")
-        store.mail.send(letter(world.root), [receiver])
+        store.mail.send(outgoing(world.root), [receiver])
         world.lengths["a"] = store.agents.get(world.ids["a"]).length
         world.run("a")
     world.end("a")
     with pytest.raises(Exception, match="max_resumes"):
-        store.mail.send(letter(world.root), [receiver])
+        store.mail.send(outgoing(world.root), [receiver])
     # A person may always ask once more.
-    store.mail.send(letter(world.job_id), [receiver])
+    store.mail.send(outgoing(world.job_id), [receiver])
     assert world.state("a") == "queued"
 
 

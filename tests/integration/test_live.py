@@ -1,7 +1,7 @@
 """The live model of a job: patches fold to the snapshot, whatever happens; a real Redis, real workers.
 
-Tests of swarm/client/correspondence.py, swarm/runtime/words.py, swarm/store/showing.py, swarm/streaming/live/reading.py,
-swarm/streaming/live/rows.py, swarm/streaming/live/state.py.
+Tests of swarm/client/messages.py, swarm/runtime/token_stream.py, swarm/store/events.py, swarm/streaming/live/reader.py,
+swarm/streaming/live/rows.py, swarm/streaming/live/state.py, swarm/store/streams.py.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from swarm.agent.entries import Parked, Prompt
 from swarm.agent.journaled import Condition
-from swarm.client.correspondence import Correspondence
+from swarm.client.messages import Messages
 from swarm.core.errors import SwarmError, UnknownAgent
 from swarm.store.questions import Ask
 from swarm.store.values import Counters, Signals
-from swarm.streaming.live.reading import Reader
-from swarm.streaming.live.state import Snapshot, fold
+from swarm.streaming.live.reader import LiveReader
+from swarm.streaming.live.state import LiveSnapshot, fold
 from tests.fleet import Fleet
 from tests.job_world import JobWorld, open_store
 
@@ -51,7 +51,7 @@ def _act(world: JobWorld, act: str, name: str) -> None:
         if act == "start":
             world.run(fresh)
         return
-    claim, person = world.claims[name], Correspondence(world.store, world.job_id, lambda effect: None)
+    claim, person = world.claims[name], Messages(world.store, world.job_id, lambda effect: None)
     number = world.lengths[name] + 1
     match act:
         case "work":
@@ -83,7 +83,7 @@ def _act(world: JobWorld, act: str, name: str) -> None:
             world.store.agents.hand_over(claim, "because")
 
 
-def _catch_up(reader: Reader, snapshot: Snapshot) -> Snapshot:
+def _catch_up(reader: LiveReader, snapshot: LiveSnapshot) -> LiveSnapshot:
     events = reader.events(snapshot.job_id, snapshot.events)
     return fold(snapshot, reader.patch(snapshot.job_id, snapshot, events))
 
@@ -92,7 +92,7 @@ def _catch_up(reader: Reader, snapshot: Snapshot) -> Snapshot:
 @given(data=st.data())
 def test_patches_folded_in_are_the_snapshot_of_that_moment(unmanned: Fleet, data: Any) -> None:
     world = JobWorld(open_store(unmanned), unmanned, max_depth=3)
-    reader = Reader(world.store)
+    reader = LiveReader(world.store)
     known = reader.snapshot(world.job_id)
     for _ in range(data.draw(st.integers(1, 30))):
         act, name = data.draw(st.sampled_from(ACTS)), data.draw(st.sampled_from(list(world.ids)))
@@ -110,7 +110,7 @@ def test_patches_folded_in_are_the_snapshot_of_that_moment(unmanned: Fleet, data
 
 def test_a_patch_that_comes_twice_changes_nothing(unmanned: Fleet) -> None:
     world = JobWorld(open_store(unmanned), unmanned, team=False)
-    reader = Reader(world.store)
+    reader = LiveReader(world.store)
     before = reader.snapshot(world.job_id)
     world.start("a", teammate=False)
     patch = reader.patch(world.job_id, before, reader.events(world.job_id, before.events))
@@ -121,15 +121,15 @@ def test_a_patch_that_comes_twice_changes_nothing(unmanned: Fleet) -> None:
 
 def test_those_at_work_are_read_without_events(unmanned: Fleet) -> None:
     world = JobWorld(open_store(unmanned), unmanned, team=False)
-    reader = Reader(world.store)
+    reader = LiveReader(world.store)
     before = reader.snapshot(world.job_id)
-    world.store.events.tell_activity(world.claims["root"], "thinking")
+    world.store.events.show_activity(world.claims["root"], "thinking")
     patch = reader.patch(world.job_id, before, [], at_work=True)
     assert patch.agents[world.root]["activity"] == "thinking" and patch.events == before.events
 
 
 def test_a_job_that_is_not_there_is_an_error(unmanned: Fleet) -> None:
-    reader = Reader(open_store(unmanned))
+    reader = LiveReader(open_store(unmanned))
     with pytest.raises(UnknownAgent, match="job-none"):
         reader.snapshot("job-none")
 
@@ -137,7 +137,7 @@ def test_a_job_that_is_not_there_is_an_error(unmanned: Fleet) -> None:
 def test_time_in_the_queue_is_told_apart_from_work(unmanned: Fleet) -> None:
     world = JobWorld(open_store(unmanned), unmanned, team=False)
     world.spawn("a", teammate=False)
-    reader = Reader(world.store)
+    reader = LiveReader(world.store)
     fresh = reader.agents([world.ids["a"]])[world.ids["a"]]
     assert (fresh["state"], fresh["queued_seconds"], fresh["started_at"]) == ("queued", 0.0, None)
     world.run("a")
@@ -151,7 +151,7 @@ def test_time_in_the_queue_is_told_apart_from_work(unmanned: Fleet) -> None:
 
 def test_a_real_job_that_is_followed_ends_as_its_snapshot_is(at_work: Fleet) -> None:
     job = at_work.submit("TREE depth=2 fanout=3 steps=2", at_work.rehearse())
-    reader, seen = Reader(at_work.swarm.store), 0
+    reader, seen = LiveReader(at_work.swarm.store), 0
     now = reader.snapshot(job.id)
     for event in job.follow(after=now.events, idle_seconds=0.2):
         seen += 1

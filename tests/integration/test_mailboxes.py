@@ -1,6 +1,6 @@
 """Mailboxes at their limits, one atomic step after the other, against a real Redis.
 
-Tests of mailbox/message.py, swarm/store/mailboxes.py.
+Tests of mailbox/message.py, swarm/store/mail.py, swarm/store/directory.py.
 """
 
 from __future__ import annotations
@@ -186,12 +186,12 @@ def test_a_broadcast_passes_over_those_who_have_ended(unmanned: Fleet, store: St
     assert store.agents.get(office.ids["b"]).state == "completed"
     # One that ends between the look-up and the step is passed over, too.
     found = store.mail.directory(office.job_id).find("*", office.job_id)
-    letter = OutgoingMessage(
+    outgoing = OutgoingMessage(
         job=office.job_id, sender=office.job_id, name=USER, kind="message", body="x", live_only=True
     )
     store.agents.cancel(office.ids["a"], "just now")
     with pytest.raises(ReceiverEnded) as ended:
-        store.mail.send(letter, found)
+        store.mail.send(outgoing, found)
     assert ended.value.receiver == "a"
     delivery = office.person.deliver("*", "who is left?")
     assert list(delivery.receivers) == [office.root.id]
@@ -203,7 +203,7 @@ def test_only_so_much_mail_enters_one_turn(unmanned: Fleet, store: Store) -> Non
         office.person.send("b", "x" * MAX_BODY_BYTES)
     b = office.at("b")
     assert b.messaging.take_mail()
-    assert PAGE_BYTES - 2 * MAX_BODY_BYTES < b.journal.life.mail_taken <= PAGE_BYTES + 2_000
+    assert PAGE_BYTES - 2 * MAX_BODY_BYTES < b.journal.history.mail_taken <= PAGE_BYTES + 2_000
     assert office.unread("b") == 2 and b.journal.unread > 0
 
 
@@ -219,10 +219,10 @@ def test_another_job_cannot_be_reached_by_name_or_id(unmanned: Fleet, store: Sto
         with pytest.raises(UnknownReceiver):
             office.person.send(to, "x")
     # Even if somebody got past the directory, the step itself refuses.
-    letter = OutgoingMessage(job=office.job_id, sender=desk.id, name="a", kind="message", body="x", token="1")
+    outgoing = OutgoingMessage(job=office.job_id, sender=desk.id, name="a", kind="message", body="x", token="1")
     receivers = store.mail.directory(other.job_id).find("stranger", other.job_id)
     with pytest.raises(UnknownReceiver):
-        store.mail.send(letter, receivers)
+        store.mail.send(outgoing, receivers)
     assert other.bodies("stranger") == other.bodies(other.root.id) == other.bodies(other.job_id) == []
     assert desk.send("*").text == "Delivered to root."
 
@@ -287,7 +287,7 @@ def test_a_request_is_answered_once_by_the_one_who_was_asked(unmanned: Fleet) ->
     a, b = office.at("a"), office.at("b")
 
     def ask(request: str, seconds: float = 60) -> None:
-        letter = OutgoingMessage(
+        outgoing = OutgoingMessage(
             job=office.job_id,
             sender=office.root.id,
             name="root",
@@ -296,7 +296,7 @@ def test_a_request_is_answered_once_by_the_one_who_was_asked(unmanned: Fleet) ->
             request=request,
         )
         receivers = store.mail.directory(office.job_id).find("a", office.root.id)
-        store.mail.send(letter.model_copy(update={"expires": seconds}), receivers)
+        store.mail.send(outgoing.model_copy(update={"expires": seconds}), receivers)
 
     def answer(desk: str, request: str, kind: str = "shutdown_response", to: str = "parent") -> str:
         speaker = {"a": a, "b": b}[desk]
@@ -314,10 +314,10 @@ def test_a_request_is_answered_once_by_the_one_who_was_asked(unmanned: Fleet) ->
     assert "answered already: rejected" in answer("a", "request-1")
     assert [message.kind for message in store.mail.all(office.root.id)] == ["shutdown_response"]
     with pytest.raises(StaleRequest):
-        letter = OutgoingMessage(
+        outgoing = OutgoingMessage(
             job=office.job_id, sender=a.id, name="a", kind="shutdown_response", body="", reply_to="x"
         )
-        store.mail.send(letter, store.mail.directory(office.job_id).find("parent", a.id))
+        store.mail.send(outgoing, store.mail.directory(office.job_id).find("parent", a.id))
 
 
 # -- order and exactly once --------------------------------------------------------------------------------

@@ -1,9 +1,10 @@
 """Real MCP servers, used by agents on a fleet through the host's broker.
 
-Tests of swarm/capabilities/mcp/broker/__main__.py, swarm/capabilities/mcp/broker/calls.py, swarm/capabilities/mcp/broker/keeper.py,
-swarm/capabilities/mcp/broker/rendering.py, swarm/capabilities/mcp/broker/serving.py, swarm/capabilities/mcp/broker/transports.py,
-swarm/capabilities/mcp/calling.py, swarm/capabilities/mcp/line.py, swarm/capabilities/mcp/places.py, swarm/runtime/servers.py,
-swarm/web/panels/capabilities.py.
+Tests of swarm/capabilities/mcp/broker/__main__.py, swarm/capabilities/mcp/broker/calls.py,
+swarm/capabilities/mcp/broker/keeper.py, swarm/capabilities/mcp/broker/content.py,
+swarm/capabilities/mcp/broker/service.py, swarm/capabilities/mcp/broker/transports.py, swarm/capabilities/mcp/caller.py,
+swarm/capabilities/mcp/broker_client.py, swarm/capabilities/mcp/places.py, swarm/capabilities/mcp/step.py,
+swarm/web/panels/capabilities.py, swarm/capabilities/mcp/host.py.
 """
 
 from __future__ import annotations

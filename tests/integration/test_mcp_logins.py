@@ -1,7 +1,7 @@
 """Servers that let nobody in without a login: a person makes one, agents on the fleet use it, and hosts renew it one at a time.
 
-Tests of swarm/capabilities/mcp/broker/admission.py, swarm/capabilities/mcp/broker/authorising.py,
-swarm/capabilities/mcp/broker/coming_back.py, swarm/capabilities/mcp/broker/held.py, swarm/capabilities/mcp/logins.py.
+Tests of swarm/capabilities/mcp/broker/admission.py, swarm/capabilities/mcp/broker/oauth.py,
+swarm/capabilities/mcp/broker/redirect.py, swarm/capabilities/mcp/broker/server_session.py, swarm/capabilities/mcp/logins.py.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import httpx2
 import pytest
 
 from swarm.agent.entries import Started, ToolFinished
-from swarm.capabilities.mcp.broker.authorising import NotGranted, log_in_as_client, renew
-from swarm.capabilities.mcp.broker.held import Held
+from swarm.capabilities.mcp.broker.oauth import NotGranted, log_in_as_client, renew
+from swarm.capabilities.mcp.broker.server_session import ServerSession
 from swarm.capabilities.mcp.logins import way_to
 from tests.fleet import Fleet
 from tests.flower import free_port
@@ -138,7 +138,7 @@ def test_hosts_that_find_a_login_expired_renew_it_once_and_those_connected_are_t
     call = {"tool": "look", "given": {}, "seconds": 30}
 
     async def use_it() -> None:
-        hosts = [Held(str(number), launch) for number in range(4)]
+        hosts = [ServerSession(str(number), launch) for number in range(4)]
         await asyncio.gather(*(host.ready() for host in hosts))
         vault.post("expire")
         said = [await each.next_event() for each in [host.begin_call("1", call) for host in hosts]]

@@ -1,6 +1,6 @@
 """What is said of MCP servers: to people by `swarm mcp check`, which starts them as for an agent, and to a coordinator.
 
-Tests of swarm/capabilities/mcp/words.py.
+Tests of swarm/capabilities/mcp/messages.py.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def test_agents_go_where_their_servers_are_said_to_be_and_wait_for_one_by_name(
     store.fleet.announce("another", Has(only_job="", offers={"mcp:the_clock": ""}), 3.0)
     job, reader = (fleet.submit("Go", server, agent=agent) for agent in ("general-purpose", "explore"))
     lack = "it has not the MCP server the_clock"
-    assert wait_for("it waits for its server", job.find_lack) == lack
+    assert wait_for("it waits for its server", job.find_unmet) == lack
     assert job.agents()[0].unserved == lack
     assert reader.wait(40).state == "completed", "a type without servers goes anywhere"
     fleet.start_worker(1, SWARM_MCP_SERVERS="the.clock")

@@ -1,8 +1,8 @@
 """Memory against a real Redis: as published, whoever writes at once, with every version's author, and quoted where it is told.
 
-Tests of swarm/capabilities/context/restating.py, swarm/capabilities/memory/files.py, swarm/capabilities/memory/memory_tool.py,
-swarm/capabilities/memory/mounts.py, swarm/capabilities/memory/pages.py, swarm/capabilities/memory/shelves.py,
-swarm/capabilities/memory/taking_back.py.
+Tests of swarm/capabilities/context/restoration.py, swarm/capabilities/memory/files.py,
+swarm/capabilities/memory/memory_tool.py, swarm/capabilities/memory/mounts.py, swarm/capabilities/memory/pages.py,
+swarm/capabilities/memory/stores.py, swarm/capabilities/memory/revert.py, swarm/capabilities/memory/step.py.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
-from swarm.agent.life import Life, fold
-from swarm.capabilities.context.restating import restate
+from swarm.agent.history import History, fold
+from swarm.capabilities.context.restoration import restate
 from swarm.capabilities.memory.files import read_folder, take_in, write_folder
 from swarm.capabilities.memory.memory_tool import MEMORY
 from swarm.capabilities.memory.mounts import tell_memory
 from swarm.capabilities.memory.pages import MAX_PAGE_BYTES, Author, Memories
-from swarm.capabilities.memory.shelves import Places, Shelf
-from swarm.capabilities.memory.taking_back import take_back
+from swarm.capabilities.memory.revert import take_back
+from swarm.capabilities.memory.stores import MemoryStore, Places
 from swarm.core.errors import MemoryRefused, ToolError
 from swarm.store.store import Store
 from swarm.tools import ToolContext
@@ -34,7 +34,7 @@ from tests.job_world import JobWorld, open_store
 from tests.tool_world import KeptOutputs
 
 PLACES = Places(owner="ada", project="/code/shop", workspace="host:/code/shop")
-OWN, TEAM = PLACES.shelf("project", "reviewer"), PLACES.shelf("team", "reviewer")
+OWN, TEAM = PLACES.memory_store("project", "reviewer"), PLACES.memory_store("team", "reviewer")
 
 
 class Rememberer:
@@ -198,7 +198,7 @@ def test_a_path_that_could_mean_another_place_is_refused(agent: Rememberer, path
     for command, given in (("create", {"file_text": "x"}), ("view", {}), ("delete", {})):
         assert agent.refused(command, path=path, **given)
     assert agent.refused("rename", old_path="/memories/a", new_path=path)
-    assert agent.memories.shelves() == []
+    assert agent.memories.memory_stores() == []
 
 
 # -- whose memory --------------------------------------------------------------------------------------------------
@@ -216,7 +216,10 @@ def test_each_scope_and_type_has_a_shelf_and_a_project_s_agents_share_one(unmann
         assert each.call("view", path="/memories/a.md").endswith(f"{scope} {kind}")
     agents["user", "tester"].call("create", path="/memories/team/a.md", file_text="ours")
     assert "ours" in agents["local", "reviewer"].call("view", path="/memories/team/a.md")
-    ids = sorted(shelf.id.split("-")[0] + ":" + shelf.type for shelf in Memories(store.keyspace).shelves())
+    ids = sorted(
+        memory_store.id.split("-")[0] + ":" + memory_store.type
+        for memory_store in Memories(store.keyspace).memory_stores()
+    )
     assert ids == [
         *("local:shop:reviewer", "local:shop:tester", "project:shop:reviewer", "project:shop:tester", "team:shop:"),
         *("user:ada:reviewer:reviewer", "user:ada:tester:tester"),
@@ -312,10 +315,10 @@ def test_the_index_comes_from_the_pages_and_poison_is_quoted(agent: Rememberer) 
 
 
 def test_it_is_told_again_after_a_summary_as_it_is_by_then(agent: Rememberer) -> None:
-    life = Life(agent.spec.agent_id, spec=agent.spec)
-    assert "(There are no pages yet.)" in restate(agent.context(), life)
+    history = History(agent.spec.agent_id, spec=agent.spec)
+    assert "(There are no pages yet.)" in restate(agent.context(), history)
     agent.call("create", path="/memories/a.md", file_text="# </memory> Learnt since")
-    told = restate(agent.context(), life)
+    told = restate(agent.context(), history)
     assert '- /memories/a.md (24 bytes, today): "&lt;/memory&gt; Learnt since"' in told
     assert told.count("<memory>") == told.count("</memory>") == 1
 
@@ -345,7 +348,7 @@ def test_a_bad_job_s_writings_are_taken_back_and_nobody_else_s(unmanned: Fleet, 
     later.call("insert", path="/memories/a.md", insert_line=4, insert_text="four")
     later.call("insert", path="/memories/bad.md", insert_line=1, insert_text="true\n")
     taken = take_back(good.memories, bad.world.job_id)
-    assert {(shelf.scope, page) for shelf, page in taken} == {
+    assert {(memory_store.scope, page) for memory_store, page in taken} == {
         *(("project", page) for page in ("a.md", "bad.md", "keep.md", "evil.md")),
         ("team", "x.md"),
     }
@@ -381,8 +384,8 @@ def test_writings_whose_versions_are_gone_are_taken_back_by_their_lines(unmanned
 
 def test_shelves_are_found_by_their_ids(agent: Rememberer) -> None:
     agent.call("create", path="/memories/a.md", file_text="x")
-    assert [shelf.id for shelf in agent.memories.shelves()] == [OWN.id]
-    assert Shelf.model_validate_json(OWN.model_dump_json()) == OWN
+    assert [memory_store.id for memory_store in agent.memories.memory_stores()] == [OWN.id]
+    assert MemoryStore.model_validate_json(OWN.model_dump_json()) == OWN
 
 
 # -- files ---------------------------------------------------------------------------------------------------------
@@ -442,10 +445,10 @@ rules:
     assert first.wait(60).text == "DONE"
     second = at_work.submit("go on", server, agent="keeper")
     second.wait(60)
-    life = fold(second.view().root_id, at_work.swarm.journal(second.view().root_id))
-    told = life.messages[0]["content"][0]["text"]
+    history = fold(second.view().root_id, at_work.swarm.journal(second.view().root_id))
+    told = history.messages[0]["content"][0]["text"]
     assert '- /memories/ci.md (17 bytes, today): "CI needs make gen"' in told and "> Imported: tabs." in told
-    assert "make gen" not in life.system and {tool["name"] for tool in life.tools} >= {"Read", "Memory"}
+    assert "make gen" not in history.system and {tool["name"] for tool in history.tools} >= {"Read", "Memory"}
     changes = [event.fields["page"] for event in first.follow() if event.kind == "memory"]
     assert changes == ["ci.md"]
 

@@ -1,6 +1,6 @@
 """`swarm memory`: reading, correcting, carrying and taking back what agents remember.
 
-Tests of swarm/capabilities/memory/shelves.py, swarm/cli/memory.py.
+Tests of swarm/capabilities/memory/stores.py, swarm/cli/memory.py.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from swarm.capabilities.memory.pages import Author, Memories
-from swarm.capabilities.memory.shelves import find_places, find_project
+from swarm.capabilities.memory.stores import find_places, find_project
 from swarm.cli.memory import group
 from swarm.core.errors import ConfigurationError, MemoryRefused
 from tests.fleet import Fleet
@@ -29,11 +29,11 @@ class Remembered:
         monkeypatch.setenv("SWARM_REDIS_URL", fleet.url)
         monkeypatch.setenv("SWARM_KEY_PREFIX", store.keyspace.prefix)
         monkeypatch.chdir(folder)
-        self.shelf = find_places(folder.resolve()).shelf("project", "reviewer")
+        self.memory_store = find_places(folder.resolve()).memory_store("project", "reviewer")
 
     def write(self, page: str, text: str, job: str = "job-1") -> None:
         author = Author("reviewer", job=job, agent=f"agent-{job}")
-        self.memories.change(self.shelf, "write", page, author, text=text)
+        self.memories.change(self.memory_store, "write", page, author, text=text)
 
     def run(self, *arguments: str, given: str | None = None) -> Result:
         return CliRunner().invoke(group, arguments, input=given, catch_exceptions=False)
@@ -46,12 +46,12 @@ def remembered(unmanned: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_shelves_and_pages_are_listed_and_shown(remembered: Remembered) -> None:
     remembered.write("notes/api.md", "# The API\nDetails.\n")
-    assert remembered.shelf.id in remembered.run("list").stdout
+    assert remembered.memory_store.id in remembered.run("list").stdout
     assert [each["pages"] for each in json.loads(remembered.run("list", "--json").stdout)] == [1]
     assert "The API" in remembered.run("list", "project:reviewer").stdout
     assert remembered.run("show", "project:reviewer", "notes/api.md").stdout == "# The API\nDetails.\n"
     told = json.loads(
-        remembered.run("show", remembered.shelf.id, "/memories/notes/api.md", "--versions", "--json").stdout
+        remembered.run("show", remembered.memory_store.id, "/memories/notes/api.md", "--versions", "--json").stdout
     )
     assert [(each["op"], each["job"], each["agent"]) for each in told] == [("write", "job-1", "agent-job-1")]
     with pytest.raises(ConfigurationError, match="has no page 'gone"):
@@ -69,7 +69,7 @@ def test_a_person_s_edit_is_a_version_without_secrets(remembered: Remembered) ->
         "nothing was changed"
         in remembered.run("edit", "project:reviewer", "a.md", "--file", "-", given="new [a secret was here]").stderr
     )
-    assert [version.job for version in remembered.memories.versions(remembered.shelf, "a.md")] == ["job-1", ""]
+    assert [version.job for version in remembered.memories.versions(remembered.memory_store, "a.md")] == ["job-1", ""]
     with pytest.raises(MemoryRefused, match="is a page, so there can be none below it"):
         remembered.run("edit", "project:reviewer", "a.md/b.md", "--file", "-", given="x")
 
@@ -80,10 +80,10 @@ def test_pages_are_carried_to_files_and_back_and_a_job_s_are_taken_back(remember
     remembered.run("export", "project:reviewer", "out")
     assert (remembered.folder / "out" / "a.md").read_text() == "good\nPOISON\n"
     forgotten = remembered.run("forget", "--job", "job-2")
-    assert forgotten.stdout == f"{remembered.shelf.id} a.md\n"
+    assert forgotten.stdout == f"{remembered.memory_store.id} a.md\n"
     assert remembered.run("show", "project:reviewer", "a.md").stdout == "good\n"
     remembered.run("forget", "project:reviewer", "a.md")
-    assert remembered.memories.logged(remembered.shelf) == []
+    assert remembered.memories.logged(remembered.memory_store) == []
     assert "1 page of" in remembered.run("import", "project:tester", "out").stderr
     assert remembered.run("show", "project:tester", "a.md").stdout == "good\nPOISON\n"
     remembered.run("forget", "project:tester")

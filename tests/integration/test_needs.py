@@ -1,6 +1,6 @@
 """What workers have and agents need: whoever cannot serve an agent leaves it as it is, for others.
 
-Tests of swarm/__main__.py, swarm/agent/needs.py, swarm/store/sequels.py, tasks/standing.py.
+Tests of swarm/__main__.py, swarm/agent/needs.py, swarm/store/callbacks.py, tasks/heartbeat.py.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 from celery import Celery
 
-from swarm.agent.needs import Has, Needs, find_common_lack, find_lack
+from swarm.agent.needs import Has, Needs, find_common_lack, find_unmet
 from swarm.client.swarm import Job
 from swarm.core.errors import UnknownBroker
-from swarm.store.sequels import Sequels
+from swarm.store.callbacks import Callbacks
 from tests.e2e.prepared import prepared_swarm
 from tests.fleet import Fleet
 from tests.waiting import wait_for
@@ -41,7 +41,7 @@ def _submit(fleet: Fleet, prompt: str = "hello", **order: Any) -> Job:
 def test_a_worker_without_the_model_leaves_the_agent_queued_and_says_so_once(keyless: Fleet) -> None:
     worker = keyless.start_worker(1)
     job = _submit(keyless)
-    lack = wait_for("it is known that nobody can run it", job.find_lack)
+    lack = wait_for("it is known that nobody can run it", job.find_unmet)
     assert "ANTHROPIC_API_KEY" in lack and keyless.swarm.find_lacks() == {job.id: lack}
     rehearsed = keyless.submit("hello", keyless.rehearse(ANSWER)).wait(30)
     assert rehearsed.text == "fine"
@@ -56,7 +56,7 @@ def test_a_provider_that_cannot_be_had_costs_the_agent_nothing() -> None:
     with closing(Fleet(provider="vertex", sandbox="off")) as fleet:
         fleet.start_worker(1, ANTHROPIC_VERTEX_PROJECT_ID="", CLOUD_ML_REGION="")
         job = _submit(fleet)
-        assert "vertex" in wait_for("it is known that nobody can run it", job.find_lack)
+        assert "vertex" in wait_for("it is known that nobody can run it", job.find_unmet)
         assert job.agents()[0].state == "queued" and not job.agents()[0].turns
 
 
@@ -115,7 +115,7 @@ def test_a_worker_that_is_for_one_job_leaves_all_others(keyless: Fleet) -> None:
     other, own = keyless.submit("hello", server), keyless.submit("hello", server)
     keyless.start_worker(1, SWARM_ONLY_JOB=own.id)
     assert own.wait(30).text == "fine"
-    assert wait_for("nobody is there for the other one", other.find_lack)
+    assert wait_for("nobody is there for the other one", other.find_unmet)
     assert other.agents()[0].state == "queued"
     keyless.start_worker(1)
     assert other.wait(30).text == "fine"
@@ -123,9 +123,9 @@ def test_a_worker_that_is_for_one_job_leaves_all_others(keyless: Fleet) -> None:
 
 def test_status_tree_and_doctor_say_which_jobs_nobody_can_serve_or_tell_the_end_of_and_why(keyless: Fleet) -> None:
     worker, store = keyless.start_worker(1), keyless.swarm.store
-    Sequels(store.keyspace).know(["shop"])
+    Callbacks(store.keyspace).know(["shop"])
     job = _submit(keyless, on_end=Celery("shop").signature("shop.told"), broker="shop")
-    lack = wait_for("it is known that nobody can run it", job.find_lack)
+    lack = wait_for("it is known that nobody can run it", job.find_unmet)
 
     def run(*words: str) -> str:
         command = [prepared_swarm(), *words]
@@ -145,23 +145,23 @@ def test_status_tree_and_doctor_say_which_jobs_nobody_can_serve_or_tell_the_end_
     assert f"waits   {stranded}; name it" in (told := run("status")) and "nobody can run it" not in told
     [check] = [check for check in json.loads(run("doctor", "--json")) if check["name"] == "other brokers"]
     assert (check["ok"], check["found"]) == (False, stranded)
-    wait_for("the worker has told of it", lambda: worker.text().count("sequels.stranded") == 1)
-    Sequels(store.keyspace).know(["market"])
-    assert Sequels(store.keyspace).stranded() == json.loads(run("status", "--json"))["stranded"] == {"shop": 1}
+    wait_for("the worker has told of it", lambda: worker.text().count("callbacks.stranded") == 1)
+    Callbacks(store.keyspace).know(["market"])
+    assert Callbacks(store.keyspace).stranded() == json.loads(run("status", "--json"))["stranded"] == {"shop": 1}
     with pytest.raises(UnknownBroker):
         _submit(keyless, on_end=Celery("shop").signature("shop.told"), broker="shop")
-    Sequels(store.keyspace).know(["shop"])
-    assert Sequels(store.keyspace).stranded() == {}
+    Callbacks(store.keyspace).know(["shop"])
+    assert Callbacks(store.keyspace).stranded() == {}
     assert json.loads(run("status", "--json"))["unserved"] == {}
 
 
 def test_what_a_worker_lacks_is_found_by_model_and_job() -> None:
     plain, rehearsed = Needs(job="job-1", model="claude-x"), Needs(job="job-1")
     keyless, narrow = Has(lacks={"*": "no key"}), Has(lacks={"claude-x": "not yours"})
-    assert find_lack(plain, Has()) == find_lack(rehearsed, keyless) == ""
-    assert find_lack(plain, keyless) == "no key" and find_lack(plain, narrow) == "not yours"
-    assert find_lack(Needs(job="job-1", model="claude-y"), narrow) == ""
-    assert "job-2" in find_lack(rehearsed, Has(only_job="job-2"))
+    assert find_unmet(plain, Has()) == find_unmet(rehearsed, keyless) == ""
+    assert find_unmet(plain, keyless) == "no key" and find_unmet(plain, narrow) == "not yours"
+    assert find_unmet(Needs(job="job-1", model="claude-y"), narrow) == ""
+    assert "job-2" in find_unmet(rehearsed, Has(only_job="job-2"))
     assert find_common_lack(plain, [keyless, narrow]) == "no key; not yours"
     assert find_common_lack(plain, [keyless, Has()]) == ""
     assert "no worker" in find_common_lack(plain, []) and "no worker" in find_common_lack(plain, [Has(only_job="x")])

@@ -1,6 +1,6 @@
 """Redis away: whoever has something to lose waits, says so, and does nothing twice.
 
-Tests of swarm/store/outage.py, swarm/store/upkeep.py, tasks/listening.py.
+Tests of swarm/store/outage.py, swarm/store/leases.py, tasks/consumer_guard.py.
 """
 
 from __future__ import annotations
@@ -124,8 +124,8 @@ def _loading(fleet: Fleet) -> Iterator[None]:
     command = ["redis-server", str(config), "--key-load-delay", each]
     server = subprocess.Popen(command, executable=binary, stdout=subprocess.DEVNULL)
     try:
-        hasty = redis.Redis.from_url(fleet.url, retry=None)
-        wait_for("it loads", lambda: _is_loading(hasty))
+        no_retry = redis.Redis.from_url(fleet.url, retry=None)
+        wait_for("it loads", lambda: _is_loading(no_retry))
         yield
         fleet.restart_redis()
         assert server.poll() is None, "it is that one still"

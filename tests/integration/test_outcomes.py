@@ -1,6 +1,6 @@
 """Work that must pass: a real check in the agent's sandbox, a real grader; only the model's words are rehearsed.
 
-Tests of swarm/runtime/judging.py.
+Tests of swarm/capabilities/outcomes/step.py.
 """
 
 from __future__ import annotations

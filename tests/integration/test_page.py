@@ -1,7 +1,7 @@
 """The page's data: a real Flower in front of a real Redis and real workers, over real HTTP.
 
 Tests of swarm/web/entries.py, swarm/web/handlers.py, swarm/web/operations.py, swarm/web/panels/capabilities.py,
-swarm/web/panels/spending.py, swarm/web/reads.py, swarm/web/transcripts.py.
+swarm/web/panels/costs.py, swarm/web/reads.py, swarm/web/transcripts.py.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pytest
 
 from swarm import Job
 from swarm.capabilities.memory.pages import Author, Memories
-from swarm.capabilities.memory.shelves import Places
+from swarm.capabilities.memory.stores import Places
 from swarm.local.redis_server import stop_redis
 from swarm.web.panels.capabilities import forget_job
 from tests.fleet import Fleet
@@ -179,19 +179,19 @@ def test_the_panel_of_memory_shows_the_project_s_pages_and_takes_the_job_s_back(
     job.wait(60)
     store = site.fleet.swarm.store
     places = Places.model_validate_json(store.keyspace.client.hget(store.keyspace.key("job", job.id), "memory"))
-    memories, shelf = Memories(store.keyspace), places.shelf("team", "")
-    memories.change(shelf, "create", "a.md", Author(), text="# Known\n")
-    memories.change(shelf, "insert", "a.md", Author("scribe", job=job.id), line=1, text="from the job")
-    (shown,) = site.flower.read(f"jobs/{job.id}/panel/memory")["data"]["shelves"]
+    memories, memory_store = Memories(store.keyspace), places.memory_store("team", "")
+    memories.change(memory_store, "create", "a.md", Author(), text="# Known\n")
+    memories.change(memory_store, "insert", "a.md", Author("scribe", job=job.id), line=1, text="from the job")
+    (shown,) = site.flower.read(f"jobs/{job.id}/panel/memory")["data"]["memory_stores"]
     assert [(page["name"], page["title"], page["job"]) for page in shown["pages"]] == [("a.md", "Known", job.id)]
-    page = site.flower.read(f"jobs/{job.id}/panel/memory?shelf={urllib.parse.quote(shelf.id)}&page=a.md")["data"]
+    page = site.flower.read(f"jobs/{job.id}/panel/memory?shelf={urllib.parse.quote(memory_store.id)}&page=a.md")["data"]
     assert page["text"] == "# Known\nfrom the job\n" and [each["op"] for each in page["versions"]] == [
         "create",
         "insert",
     ]
     assert site.flower.get(f"/api/jobs/{job.id}/panel/memory?page=none").status in (404, 409)
     forget_job(site.fleet.swarm, job.id)
-    assert memories.read(shelf, "a.md")[1] == "# Known\n"  # type: ignore[index]
+    assert memories.read(memory_store, "a.md")[1] == "# Known\n"  # type: ignore[index]
 
 
 def test_a_transcript_is_read_page_by_page_with_its_turns_and_whole_where_it_is_cut(site: Site) -> None:

@@ -1,6 +1,6 @@
 """Agents that talk: background agents, messages, resuming, waiting, forks; real workers, real Redis, real HTTP.
 
-Tests of mailbox/directory.py, swarm/runtime/messaging.py.
+Tests of mailbox/directory.py, swarm/runtime/messenger.py.
 """
 
 from __future__ import annotations
@@ -295,9 +295,14 @@ def test_whoever_dies_between_mailbox_and_journal_every_word_is_heard_once(
     assert (view.state, view.text) == ("completed", "all heard")
     assert done.exists()
     root, side = job.agents()
-    heard = "\n".join(entry.text for entry in crashing.swarm.journal(root.id) if entry.kind == "mail")
-    assert [heard.count(f"word {n}") for n in ("one", "two", "four", "five")] == [1, 1, 1, 1]
-    assert heard.index("word one") < heard.index("word two") < heard.index("word four") < heard.index("word five")
+    hook_state = "\n".join(entry.text for entry in crashing.swarm.journal(root.id) if entry.kind == "mail")
+    assert [hook_state.count(f"word {n}") for n in ("one", "two", "four", "five")] == [1, 1, 1, 1]
+    assert (
+        hook_state.index("word one")
+        < hook_state.index("word two")
+        < hook_state.index("word four")
+        < hook_state.index("word five")
+    )
     assert [message.body for message in job.inbox()] == ["word three"]
     assert root.unread == side.unread == 0
     delivered = [entry for entry in crashing.swarm.journal(side.id) if entry.kind == "tool_finished"]
@@ -388,7 +393,7 @@ def test_a_broadcast_reaches_everybody_who_lives_once(at_work: Fleet) -> None:
 name: broadcast
 rules:
   - when: {{prompt: '^listen', last_text: 'to you all'}}
-    reply: {{text: heard}}
+    reply: {{text: hook_state}}
   - when: {{prompt: '^listen', turn: 0}}
     reply: {{text: nothing, latency_seconds: 1.5}}
   - when: {{turn: 0}}
@@ -401,7 +406,7 @@ rules:
     job = at_work.submit("go", server)
     job.wait(30)
     root, *others = job.agents()
-    assert [agent.text for agent in others] == ["heard"] * 3
+    assert [agent.text for agent in others] == ["hook_state"] * 3
     assert all(_conversation(at_work, agent.id).count("to you all") == 1 for agent in others)
     story = _conversation(at_work, root.id)
     delivered = re.search(r"Delivered to (.*?)\.", story)
@@ -479,7 +484,7 @@ rules:
     assert job.wait(30).text.endswith("twice")
     looker = job.agents()[1]
     assert (looker.turns, looker.state, looker.reason) == (6, "completed", "")
-    assert "last_words" not in _conversation(at_work, looker.id)
+    assert "final_answer" not in _conversation(at_work, looker.id)
 
 
 def test_only_its_own_parent_has_an_agent_go_on(at_work: Fleet) -> None:

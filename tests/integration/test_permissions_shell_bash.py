@@ -3,7 +3,7 @@
 Scripts are made of three functions that note down how they were called, of every kind of quoting, redirection and
 nesting, and then damaged at random. There are no loops and no background jobs in them, so each ends.
 
-Tests of swarm/permissions/shell/parse.py, swarm/permissions/shell/views.py.
+Tests of swarm/permissions/shell/parse.py, swarm/permissions/shell/views.py, swarm/permissions/shell/words.py.
 """
 
 from __future__ import annotations

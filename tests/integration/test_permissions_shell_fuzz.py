@@ -23,7 +23,7 @@ from pathlib import Path
 
 import pytest
 
-from swarm.permissions.judge import Call, find_plain_look, judge
+from swarm.permissions.judge import JudgedCall, find_plain_look, judge
 from swarm.permissions.rules import Rules, parse_rule
 from swarm.permissions.sandbox import SandboxPolicy, confine_argv
 from swarm.permissions.shell.looks import LOOKS
@@ -530,8 +530,8 @@ def _generate(seed: int, count: int) -> Iterator[str]:
     return (author.command() for _ in range(count))
 
 
-def _call(command: str, workspace: Path, rules: Rules | None = None) -> Call:
-    return Call("Bash", {"command": command}, rules or Rules(), "default", workspace, sandboxed=False)
+def _call(command: str, workspace: Path, rules: Rules | None = None) -> JudgedCall:
+    return JudgedCall("Bash", {"command": command}, rules or Rules(), "default", workspace, sandboxed=False)
 
 
 def _fuzz(container: Container, seed: int, count: int) -> None:
@@ -653,7 +653,8 @@ def test_no_pattern_for_file_names_leads_out_of_the_workspace_unasked(tmp_path: 
             assert b"SECRET" not in said.stdout, (command, argv)
         # A rule that denies the file by its name holds for each pattern that Bash expands to it.
         allowed = (
-            judge(Call("Bash", {"command": command}, rules, "bypassPermissions", project, False)).action == "allow"
+            judge(JudgedCall("Bash", {"command": command}, rules, "bypassPermissions", project, False)).action
+            == "allow"
         )
         if allowed:
             said = subprocess.run(["bash", "-c", command], cwd=project, capture_output=True, stdin=subprocess.DEVNULL)

@@ -14,7 +14,7 @@ import pytest
 
 from swarm import Job
 from swarm.agent.entries import Prompt, Started
-from swarm.agent.life import fold
+from swarm.agent.history import fold
 from swarm.core.errors import JournalError
 from swarm.definitions.catalogue import load_catalogue
 from swarm.store.store import Store
@@ -61,8 +61,8 @@ def test_a_journal_names_its_prefix_and_tells_it_in_full(fleet: Fleet) -> None:
         fleet.swarm.store,
         Store(fleet.swarm.store.keyspace.client),
     ):  # one that wrote it, and one that never saw it
-        life = fold(claim.agent_id, store.journals.read(claim.agent_id))
-        assert (life.system, life.tools) == ("You work.", TOOLS)
+        history = fold(claim.agent_id, store.journals.read(claim.agent_id))
+        assert (history.system, history.tools) == ("You work.", TOOLS)
 
 
 def test_the_same_prefix_is_kept_once_under_the_same_name(fleet: Fleet) -> None:

@@ -1,7 +1,8 @@
 """The rehearsal server, driven by the real SDK over real HTTP.
 
-Tests of swarm/rehearsal/connection.py, swarm/rehearsal/endpoints.py, swarm/rehearsal/ledger.py, swarm/rehearsal/rate_limits.py,
-swarm/rehearsal/server.py, swarm/rehearsal/tree.py, swarm/rehearsal/wire.py.
+Tests of swarm/rehearsal/connection.py, swarm/rehearsal/endpoints.py, swarm/rehearsal/ledger.py,
+tests/rehearsal/rate_limits.py, swarm/rehearsal/server.py, swarm/rehearsal/tree.py, swarm/rehearsal/wire.py,
+swarm/rehearsal/provider.py.
 """
 
 from __future__ import annotations

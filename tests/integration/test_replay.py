@@ -1,9 +1,9 @@
 """Jobs taken out and put in again, checked against the code, gone on from in the middle, and compared: with real workers.
 
-Tests of swarm/cli/comparing.py, swarm/cli/replaying.py, swarm/cli/trials.py, swarm/client/jobs.py, swarm/replay/branching.py,
-swarm/replay/checking.py, swarm/replay/comparing.py, swarm/replay/files.py, swarm/replay/going_on.py, swarm/replay/past.py,
-swarm/replay/planting.py, swarm/replay/redacting.py, swarm/replay/redefining.py, swarm/replay/scoring.py, swarm/replay/sharing.py,
-swarm/telemetry/reading.py.
+Tests of swarm/cli/diff.py, swarm/cli/replay.py, swarm/cli/trials.py, swarm/client/jobs.py, swarm/replay/branch.py,
+swarm/replay/check.py, swarm/replay/comparison.py, swarm/replay/files.py, swarm/replay/resumption.py,
+swarm/replay/past.py, swarm/replay/importer.py, swarm/replay/redaction.py, swarm/replay/redefinition.py,
+swarm/replay/score.py, swarm/replay/shared_state.py, swarm/telemetry/journal_reader.py, swarm/replay/store.py.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from typer.testing import CliRunner
 
 from swarm import Job, Limits
 from swarm.agent.entries import Assistant
-from swarm.agent.life import fold
+from swarm.agent.history import fold
 from swarm.capabilities.team.board import Board
 from swarm.capabilities.team.scratchpad import Pad
 from swarm.cli.app import app
 from swarm.core.errors import ConfigurationError
-from swarm.replay.checking import check_requests
-from swarm.replay.comparing import compare
-from swarm.replay.going_on import Wanted, go_on
+from swarm.replay.check import check_requests
+from swarm.replay.comparison import compare
+from swarm.replay.importer import freeze, import_past
 from swarm.replay.past import Past, read_lines, read_past, write_lines
-from swarm.replay.planting import freeze, plant
-from swarm.replay.redacting import redact
-from swarm.replay.sharing import share_then
+from swarm.replay.redaction import redact
+from swarm.replay.resumption import Resumption, go_on
+from swarm.replay.shared_state import share_then
 from swarm.store.store import Store
-from swarm.telemetry.reading import Reader
+from swarm.telemetry.journal_reader import JournalReader
 from swarm.telemetry.spans import Span
 from tests.fleet import Fleet
 from tests.job_world import open_store
@@ -110,7 +110,7 @@ def test_a_team_job_goes_on_from_its_middle_with_the_same_request_and_the_files_
     assert (at_work.workspace / "a.txt").read_text() == "two"
 
     # As it was, in the folder as it is: the very request that was sent.
-    same = go_on(at_work.swarm, past, Wanted(root, 3, files="here"), lambda job_id: url).job
+    same = go_on(at_work.swarm, past, Resumption(root, 3, files="here"), lambda job_id: url).job
     assert same.id != job.id and same.wait(60).state == "completed"
     assert _replies(at_work, same.view().root_id)[3].request_sha == _replies(at_work, root)[3].request_sha
     names = {agent.name for agent in same.agents() if agent.parent_id}
@@ -120,7 +120,7 @@ def test_a_team_job_goes_on_from_its_middle_with_the_same_request_and_the_files_
     assert len([agent for agent in job.agents() if agent.ended]) == len(job.agents()) == 3, "the old job is as it was"
 
     # Otherwise, with the files of then: the old beginning, and one more message.
-    made = go_on(at_work.swarm, past, Wanted(root, 3, text="do it otherwise"), lambda job_id: url)
+    made = go_on(at_work.swarm, past, Resumption(root, 3, text="do it otherwise"), lambda job_id: url)
     assert made.restored and made.job.wait(60).text == "did it otherwise"
     first = made.job.view().root_id
     old, new = _messages(at_work, root, 3), _messages(at_work, first, 3)
@@ -140,14 +140,14 @@ def _files(folder: str) -> list[Path]:
 def test_one_agent_alone_goes_on_and_what_cannot_is_said(at_work: Fleet, team: Team) -> None:
     past, serve = team
     [finder] = [agent for agent in past.agents.values() if agent.parent and "name" not in agent.fields]
-    alone = go_on(at_work.swarm, past, Wanted(finder.id, 1, files="here"), serve).job
+    alone = go_on(at_work.swarm, past, Resumption(finder.id, 1, files="here"), serve).job
     view = alone.wait(60)
     assert (view.state, view.text, len(alone.agents())) == ("completed", "found", 1)
     assert _replies(at_work, view.root_id)[1].request_sha == _replies(at_work, finder.id)[1].request_sha
     with pytest.raises(ConfigurationError, match="has 2 turns: name one from 0 to 2"):
-        go_on(at_work.swarm, past, Wanted(finder.id, 9), serve)
+        go_on(at_work.swarm, past, Resumption(finder.id, 9), serve)
     with pytest.raises(ConfigurationError, match="was a rehearsal, whose server is gone"):
-        go_on(at_work.swarm, past, Wanted(finder.id, 1))
+        go_on(at_work.swarm, past, Resumption(finder.id, 1))
 
 
 _SHARING = """
@@ -204,7 +204,7 @@ def test_the_board_and_the_scratchpad_are_as_they_were_at_that_moment(at_work: F
     past, root = read_past(at_work.swarm.store, job.id), job.view().root_id
 
     store = open_store(unmanned)
-    plant(store, freeze(_copied(past)), names={"root": root}, shared=share_then(past))
+    import_past(store, freeze(_copied(past)), names={"root": root}, shared=share_then(past))
     assert _shared(store, job.id) == _shared(at_work.swarm.store, job.id), "as if the steps themselves had made them"
     for name in ("board:open", "board:edges", "board:left", "board:done", "board:owners"):
         kinds = [
@@ -213,7 +213,7 @@ def test_the_board_and_the_scratchpad_are_as_they_were_at_that_moment(at_work: F
         assert kinds[0] == kinds[1], name
 
     # With its own task in progress, which nobody could complete on an empty board.
-    made = go_on(at_work.swarm, past, Wanted(root, 3), lambda _: server.url).job
+    made = go_on(at_work.swarm, past, Resumption(root, 3), lambda _: server.url).job
     assert made.wait(60).text == "shared"
     before, after = (_shared(at_work.swarm.store, one.id) for one in (job, made))
     assert after[1:] == (before[1], [(page | {"by": made.view().root_id}, text) for page, text in before[2]])
@@ -254,8 +254,8 @@ def test_a_job_goes_on_by_the_definitions_of_now_with_limits_that_begin_anew(at_
     assert job.wait(60).text == "looked"
     (agents / "probe.md").write_text(_PROBE.format(tools=", Glob", prompt="Be thorough."))
     past, root = read_past(at_work.swarm.store, job.id), job.view().root_id
-    as_it_was = go_on(at_work.swarm, past, Wanted(root, 2, "look again"), lambda _: url).job
-    wanted = Wanted(root, 2, "look again", agents=at_work.workspace)
+    as_it_was = go_on(at_work.swarm, past, Resumption(root, 2, "look again"), lambda _: url).job
+    wanted = Resumption(root, 2, "look again", agents=at_work.workspace)
     made = go_on(at_work.swarm, past, wanted, lambda _: url).job
     # Two turns more, although it had used both.
     assert as_it_was.wait(60).turns == made.wait(60).turns == 2
@@ -265,7 +265,7 @@ def test_a_job_goes_on_by_the_definitions_of_now_with_limits_that_begin_anew(at_
     assert (sorted(before.tool_names()), sorted(after.tool_names())) == (["LS"], ["Glob", "LS"])
     assert before.messages[:4] == after.messages[:4] == fold(root, at_work.swarm.journal(root)).messages
     spans: list[Span] = []
-    reader = Reader(at_work.swarm.store, "test", lambda found: spans.extend(found) or True)
+    reader = JournalReader(at_work.swarm.store, "test", lambda found: spans.extend(found) or True)
     wait_for("telemetry has read it", reader.read)
     told = Counter(span.name.split()[0] for span in spans if span.job_id == made.id)
     assert told["chat"] == 2, "what it had said in the old job is that one's"
@@ -299,7 +299,7 @@ def test_a_job_is_taken_out_and_put_into_another_redis_where_it_goes_on_with_not
     past, serve = team
     store = open_store(unmanned)
     copied = freeze(_copied(past))
-    assert plant(store, copied, names={"root": copied.root}).publish == []
+    assert import_past(store, copied, names={"root": copied.root}).publish == []
     view = store.jobs.get(past.job_id)
     assert (view.state, view.text, view.agents) == ("completed", past.fields["text"], 3)
     again = read_past(store, past.job_id)
@@ -309,7 +309,7 @@ def test_a_job_is_taken_out_and_put_into_another_redis_where_it_goes_on_with_not
     assert again.events == past.events and again.documents == past.documents
     assert list(check_requests(again)) == list(check_requests(past))
     with pytest.raises(ConfigurationError, match="there is a job"):
-        plant(store, freeze(_copied(past)))
+        import_past(store, freeze(_copied(past)))
     # Put in here under another name: it goes on, with this person's rules, and no server of its own.
     stranger = _copied(past)
     for agent in stranger.agents.values():
@@ -322,7 +322,7 @@ def test_a_job_is_taken_out_and_put_into_another_redis_where_it_goes_on_with_not
         agent.fields["spec"] = json.dumps(spec)
         agent.fields["job"] = "job-00000000deadbeef"
     stranger.job_id, stranger.fields["imported"] = "job-00000000deadbeef", "1"
-    made = go_on(at_work.swarm, stranger, Wanted(stranger.root, 1, "otherwise", workspace=at_work.workspace), serve)
+    made = go_on(at_work.swarm, stranger, Resumption(stranger.root, 1, "otherwise", workspace=at_work.workspace), serve)
     assert made.job.wait(60).text == "did it otherwise" and not made.restored
     spec = at_work.swarm.store.agents.spec(made.job.view().root_id)
     assert (spec.mode, spec.network, spec.folders, spec.workspace) == ("acceptEdits", False, [], str(at_work.workspace))
@@ -346,11 +346,11 @@ def test_what_is_not_to_be_read_is_taken_out(at_work: Fleet, unmanned: Fleet, te
     renamed = freeze(_copied(past))
     renamed.job_id = "job-00000000deadbeef"
     with pytest.raises(ConfigurationError, match="or one with its agents"):
-        plant(at_work.swarm.store, renamed)
-    assert plant(open_store(unmanned), freeze(copied)).publish == []
+        import_past(at_work.swarm.store, renamed)
+    assert import_past(open_store(unmanned), freeze(copied)).publish == []
     if what == "words":
         with pytest.raises(ConfigurationError, match="without its words"):
-            go_on(at_work.swarm, copied, Wanted(past.root, 1), serve)
+            go_on(at_work.swarm, copied, Resumption(past.root, 1), serve)
 
 
 def test_a_file_that_was_cut_off_or_is_none_is_refused() -> None:
@@ -370,7 +370,7 @@ def test_a_file_that_was_cut_off_or_is_none_is_refused() -> None:
 
 def test_two_jobs_are_compared_by_place_and_the_first_turn_in_which_they_part(at_work: Fleet, team: Team) -> None:
     past, serve = team
-    other = go_on(at_work.swarm, past, Wanted(past.root, 1, "otherwise", files="here"), serve).job
+    other = go_on(at_work.swarm, past, Resumption(past.root, 1, "otherwise", files="here"), serve).job
     assert other.wait(60).state == "completed"
     wait_for("all have ended", lambda: all(agent.ended for agent in other.agents()))
     found = compare(past, read_past(at_work.swarm.store, other.id))
@@ -411,7 +411,7 @@ def test_the_commands_take_a_job_out_read_it_check_it_and_go_on_from_it(
     assert [row[0] for row in rows] == [row[-1] for row in rows] and rows[0][0] != rows[1][0], "the last line is shown"
     compared = _swarm("diff", past.job_id, rows[0][0]).stdout
     assert "build: parts at turn 2 of 7 | 2" in compared and "only a: build / ada" in compared
-    ended = go_on(at_work.swarm, past, Wanted(past.root, 1, "otherwise"), serve).job
+    ended = go_on(at_work.swarm, past, Resumption(past.root, 1, "otherwise"), serve).job
     root = ended.wait(60).root_id
     resumed = _swarm("resume", ended.id, "--with", "otherwise, again")
     assert resumed.stdout.strip() == ended.id

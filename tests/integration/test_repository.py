@@ -1,6 +1,6 @@
 """Workspaces as commits in a git folder of the runtime's own.
 
-Tests of swarm/workspace/changes.py, swarm/workspace/checkouts.py, swarm/workspace/plumbing.py, swarm/workspace/repository.py.
+Tests of swarm/workspace/changes.py, swarm/workspace/checkouts.py, swarm/workspace/git_command.py, swarm/workspace/repository.py.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 from swarm.core.errors import GitFailed
 from swarm.workspace import changes
 from swarm.workspace.checkouts import open_checkout
-from swarm.workspace.plumbing import call_git
+from swarm.workspace.git_command import call_git
 from swarm.workspace.repository import Repository
 from tests.needs import need_program
 

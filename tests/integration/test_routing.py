@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from swarm.agent.needs import Has, Needs, find_common_lack, find_differing, find_lack
+from swarm.agent.needs import Has, Needs, find_common_lack, find_differing, find_unmet
 from swarm.client.swarm import Job
 from swarm.store.store import Store
 from tests.fleet import Fleet
@@ -72,7 +72,7 @@ def test_agents_go_to_workers_with_their_tags_and_others_to_anybody(fleet: Fleet
     caught = fleet.submit("hello", slow, agent="graphics")
     wait_for("it runs", lambda: slow.stats()["in_flight"])
     able.kill()
-    wait_for("nobody is left", lambda: caught.find_lack() == "it has not the tag gpu", 40)
+    wait_for("nobody is left", lambda: caught.find_unmet() == "it has not the tag gpu", 40)
     fleet.start_worker(1, SWARM_TAGS="gpu")
     slow.close()
     wait_for("it was taken again", lambda: caught.agents()[0].state == "running", 40)
@@ -144,11 +144,11 @@ def test_who_wants_what_not_everybody_offers_is_not_sent_for_and_costs_others_no
 
 def test_what_a_worker_lacks_is_named() -> None:
     needs = Needs(job="j", wants=("tag:gpu", "tool:charge_card"))
-    assert find_lack(needs, Has()) == "it has not the tag gpu and the tool charge_card"
+    assert find_unmet(needs, Has()) == "it has not the tag gpu and the tool charge_card"
     broken = Has(offers={"tag:gpu": ""}, broken=("SWARM_TOOLS names shop: charge_card at shop.py:3 cannot be a tool",))
-    assert find_lack(needs, broken) == f"it has not the tool charge_card ({broken.broken[0]})"
+    assert find_unmet(needs, broken) == f"it has not the tool charge_card ({broken.broken[0]})"
     able = Has(offers={"tag:gpu": "", "tool:charge_card": "1"})
-    assert find_lack(needs, able) == find_common_lack(needs, [broken, able]) == ""
+    assert find_unmet(needs, able) == find_common_lack(needs, [broken, able]) == ""
     assert find_common_lack(needs, []).endswith("which needs the tag gpu and the tool charge_card")
     other = Has(offers={"tool:charge_card": "2"})
     assert find_differing([able, other, able]) == ["charge_card"] and find_differing([able]) == []

@@ -1,7 +1,7 @@
 """What a shell tries to get out of its sandbox; each attempt works without one and must fail in every one.
 
 Tests of swarm/permissions/sandbox/bubblewrap.py, swarm/permissions/sandbox/enter.py, swarm/permissions/sandbox/landlock.py,
-swarm/permissions/sandbox/seccomp.py, swarm/permissions/sandbox/words.py.
+swarm/permissions/sandbox/seccomp.py, swarm/permissions/sandbox/arguments.py.
 """
 
 from __future__ import annotations
@@ -314,10 +314,12 @@ def test_nothing_is_planted_that_acts_outside_later(world: SandboxWorld) -> None
         pytest.skip(f"{world.backend['name']} does not promise it for agents that write")
     config = (world.workspace / ".git" / "config").read_text()
     hooks = sorted(os.listdir(world.workspace / ".git" / "hooks"))
-    plant = f'for p in {PLANTED}; do mkdir -p "$(dirname $p)"; echo planted > $p; done; git config core.pager evil'
-    world.run(plant)
-    world.run(f"mv .git moved && mkdir .git; mv .claude c; rm -rf .git/hooks .swarm; {plant}")
-    world.run(f"git config --file .git/config.lock a.b c; mv .git/config.lock .git/config; {plant}")
+    import_past = (
+        f'for p in {PLANTED}; do mkdir -p "$(dirname $p)"; echo planted > $p; done; git config core.pager evil'
+    )
+    world.run(import_past)
+    world.run(f"mv .git moved && mkdir .git; mv .claude c; rm -rf .git/hooks .swarm; {import_past}")
+    world.run(f"git config --file .git/config.lock a.b c; mv .git/config.lock .git/config; {import_past}")
     assert (world.workspace / ".git" / "config").read_text() == config
     assert sorted(os.listdir(world.workspace / ".git" / "hooks")) == hooks
     for name in (".claude", ".swarm", ".codex"):
@@ -338,9 +340,10 @@ def test_a_worktree_is_committed_in_and_its_repository_guarded(world: SandboxWor
     assert (ran.exit_code, ran.output) == (0, "2\n")
     if world.holds("settings"):
         before = (common / "config").read_text(), (tree / ".git").read_text()
-        plant = "git config core.pager evil; echo x > .git; rm .git; echo x > $WORK/.git/hooks/post-commit; "
+        import_past = "git config core.pager evil; echo x > .git; rm .git; echo x > $WORK/.git/hooks/post-commit; "
         world.run(
-            f'cd "$WORK/../tree"; {plant} for f in $WORK/.git/worktrees/*/commondir; do echo x > $f; done', **given
+            f'cd "$WORK/../tree"; {import_past} for f in $WORK/.git/worktrees/*/commondir; do echo x > $f; done',
+            **given,
         )
         assert ((common / "config").read_text(), (tree / ".git").read_text()) == before
         assert not (common / "hooks" / "post-commit").exists()

@@ -1,7 +1,7 @@
 # ruff: noqa: E501
 """What a writer's shell leaves in its workspace for others to run or to obey later, outside of the sandbox.
 
-Tests of swarm/permissions/sandbox/backend.py, swarm/permissions/sandbox/holding.py, swarm/permissions/sandbox/obeyed.py,
+Tests of swarm/permissions/sandbox/backend.py, swarm/permissions/sandbox/guard.py, swarm/permissions/sandbox/obeyed.py,
 swarm/tools/background.py.
 """
 
@@ -131,7 +131,7 @@ def person(world: SandboxWorld, command: str) -> Ran:
     return world.run(f"export HOME={world.home}; {command}", open=True)
 
 
-def plant(world: SandboxWorld, attack: str, **given: str) -> Ran:
+def import_past(world: SandboxWorld, attack: str, **given: str) -> Ran:
     marker = world.home / "planted"
     return world.run(f'printf "#!/bin/sh\\ntouch {marker}\\n" > $WORK/evil; chmod +x $WORK/evil; {attack}', **given)
 
@@ -141,7 +141,7 @@ def test_git_runs_nothing_that_a_shell_planted(world: SandboxWorld, name: str) -
     case = PLANTS[name]
     if case.setup:
         assert (ran := person(world, case.setup)).exit_code == 0, ran
-    ran = plant(world, case.attack)
+    ran = import_past(world, case.attack)
     person(world, case.trigger)
     assert not (world.home / "planted").exists(), ran
     assert not (world.workspace / ".git" / "commondir").exists()
@@ -227,7 +227,7 @@ def test_the_folder_of_hooks_that_a_persons_git_is_set_to_is_held_in_every_repos
     person(world, f"{INIT} && mkdir tools && git config --global core.hooksPath tools/hooks")
     place = "tools" if where == "its own git" else "sub/tools"
     make = "true" if where == "its own git" else "git init -q sub"
-    ran = plant(world, f"{make}; mkdir -p {place}/hooks && cp evil {place}/hooks/pre-commit")
+    ran = import_past(world, f"{make}; mkdir -p {place}/hooks && cp evil {place}/hooks/pre-commit")
     person(world, f"cd {place}/..; {COMMIT}")
     assert not (world.home / "planted").exists(), ran
     assert any("pre-commit is now" in line for line in ran.held)

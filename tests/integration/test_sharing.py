@@ -9,7 +9,7 @@ import time
 
 from swarm.agent.entries import Spawned
 from swarm.runtime.share import GATE_SECONDS
-from swarm.store.slots import SlotWish
+from swarm.store.slots import SlotReservation
 from swarm.store.store import Store
 from swarm.store.values import Claim, Signals
 from tests.fleet import Fleet
@@ -125,12 +125,12 @@ def test_nobody_waits_for_a_first_whose_requests_begin_otherwise_than_was_though
     world = StoredJob(store, unmanned)
     _, ids = _spawn(world, {"one": "E", "two": "E", "three": "E"})
     store.rates.ask_for_slot(
-        world.take_claim(ids["one"]), SlotWish("anthropic/1234/sonnet-5-5", 100, cold=5_000, prefix="F")
+        world.take_claim(ids["one"]), SlotReservation("anthropic/1234/sonnet-5-5", 100, cold=5_000, prefix="F")
     )
     assert sorted(_states(store, {call: ids[call] for call in ("two", "three")}).values()) == ["parked", "queued"]
     second = "two" if store.agents.get(ids["two"]).state == "queued" else "three"
     store.rates.ask_for_slot(
-        world.take_claim(ids[second]), SlotWish("anthropic/1234/sonnet-5-5", 100, cold=5_000, prefix="F")
+        world.take_claim(ids[second]), SlotReservation("anthropic/1234/sonnet-5-5", 100, cold=5_000, prefix="F")
     )
     assert "parked" not in _states(store, ids).values()
 

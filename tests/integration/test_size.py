@@ -23,7 +23,7 @@ from swarm.core.errors import AgentCancelled, ReceiverEnded
 from swarm.mailbox import Receiver
 from swarm.models import Usage
 from swarm.store.store import Store
-from swarm.store.values import DELIVERIES_AT_ONCE, Claim, NotSpawned, OutgoingMessage, Signals, Wish
+from swarm.store.values import DELIVERIES_AT_ONCE, Claim, NotSpawned, OutgoingMessage, Reservation, Signals
 from swarm.store.values import Counters as Used
 from tests.fleet import Fleet
 from tests.integration.mail_world import Desk, make_person
@@ -52,8 +52,8 @@ def crowd(unmanned: Fleet) -> JobWorld:
     return world
 
 
-def make_children(world: JobWorld, parent: str, letter: str, many: int) -> None:
-    specs = {f"{letter}{i}": world.child_spec(f"{letter}{i}", world.ids[parent]) for i in range(many)}
+def make_children(world: JobWorld, parent: str, outgoing: str, many: int) -> None:
+    specs = {f"{outgoing}{i}": world.child_spec(f"{outgoing}{i}", world.ids[parent]) for i in range(many)}
     world.spawn_all(world.claims[parent], world.lengths[parent] + 1, specs)
     world.lengths[parent] += 1
     world.ids |= {name: spec.agent_id for name, spec in specs.items()}
@@ -96,13 +96,13 @@ def test_whoever_is_still_to_be_ended_can_do_nothing_any_more(crowd: JobWorld) -
     with pytest.raises(AgentCancelled):
         store.journals.append(claim, 1, [Prompt(text="on")], counters=Used(input=5))
     with pytest.raises(AgentCancelled):
-        store.agents.reserve(claim, Wish(10, 10))
+        store.agents.reserve(claim, Reservation(10, 10))
     with pytest.raises(AgentCancelled):
         store.agents.finish(claim, 1, Finished(state="completed", text="done"))
     assert store.leases.renew(f"worker-{grandchild}", [claim.agent_id], 60) == [claim.agent_id]
-    letter = OutgoingMessage(job=crowd.job_id, sender=crowd.job_id, name="user", kind="message", body="hello")
+    outgoing = OutgoingMessage(job=crowd.job_id, sender=crowd.job_id, name="user", kind="message", body="hello")
     with pytest.raises(ReceiverEnded):
-        store.mail.send(letter, [Receiver(crowd.ids[parked], parked, "parked")])
+        store.mail.send(outgoing, [Receiver(crowd.ids[parked], parked, "parked")])
     finish_settling(store, crowd.job_id)
     assert store.agents.get(claim.agent_id).state == "cancelled"
     assert store.jobs.get(crowd.job_id).sums.input == 0
@@ -122,10 +122,10 @@ def test_the_sums_of_a_job_are_exact_however_many_steps_its_end_takes(crowd: Job
 def test_what_goes_on_after_the_end_is_not_ended_with_what_was_before(crowd: JobWorld) -> None:
     store = crowd.store
     crowd.end("root")
-    letter = OutgoingMessage(
+    outgoing = OutgoingMessage(
         job=crowd.job_id, sender=crowd.job_id, name="user", kind="message", body="once more", token="t"
     )
-    store.mail.send(letter, [Receiver(crowd.root, "root", "completed")])
+    store.mail.send(outgoing, [Receiver(crowd.root, "root", "completed")])
     crowd.run("root")
     crowd.lengths["root"] = store.agents.get(crowd.root).length
     crowd.spawn("late", teammate=False)

@@ -108,7 +108,7 @@ def test_an_agent_whose_needs_a_newer_version_wrote_is_left_for_it(fleet: Fleet)
     client.zadd("swarm:workers:silent", {"newer": time.time() + 600})
     worker = fleet.start_worker(1)
     wait_for("it was left twice", lambda: worker.text().count("agent.unreadable") > 1)
-    assert (job.view().state, job.find_lack()) == ("running", "")
+    assert (job.view().state, job.find_unmet()) == ("running", "")
     assert client.hmget(f"swarm:agent:{root}", "deaths", "gen") == [None, "0"]
     client.hset(f"swarm:agent:{root}", "needs", needs)
     assert job.wait(30).state == "completed"
@@ -120,10 +120,10 @@ def test_what_an_agent_does_now_is_told_only_by_who_runs_it_and_brings_no_expire
     old = store.agents.claim(root, "one", 60)
     store.agents.hand_over(old, "a deploy")  # type: ignore[arg-type]
     new = store.agents.claim(root, "other", 60)
-    store.events.tell_activity(new, "new")  # type: ignore[arg-type]
-    store.events.tell_activity(old, "old")  # type: ignore[arg-type]
+    store.events.show_activity(new, "new")  # type: ignore[arg-type]
+    store.events.show_activity(old, "old")  # type: ignore[arg-type]
     assert store.keyspace.client.hget(f"swarm:agent:{root}", "activity") == "new"
     store.keyspace.client.delete(f"swarm:agent:{root}")
-    store.events.tell_activity(new, "later")  # type: ignore[arg-type]
+    store.events.show_activity(new, "later")  # type: ignore[arg-type]
     assert not store.events.emit_once(job.id, "bounded", root, why="it is gone")
     assert not store.keyspace.client.exists(f"swarm:agent:{root}")

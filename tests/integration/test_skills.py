@@ -1,7 +1,8 @@
 """Skills and commands in jobs: they travel with the job, are loaded when needed, and are there wherever the agent goes on.
 
-Tests of swarm/capabilities/context/restating.py, swarm/capabilities/skills/commands.py, swarm/capabilities/skills/keeping.py,
-swarm/capabilities/skills/places.py, swarm/capabilities/skills/skill_tool.py, swarm/cli/skills.py.
+Tests of swarm/capabilities/context/restoration.py, swarm/capabilities/skills/commands.py,
+swarm/capabilities/skills/packages.py, swarm/capabilities/skills/places.py, swarm/capabilities/skills/skill_tool.py,
+swarm/cli/skills.py, swarm/capabilities/skills/step.py.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ import pytest
 
 from swarm import Job
 from swarm.agent.entries import Prompt, ToolFinished
-from swarm.agent.life import fold
-from swarm.capabilities.context.restating import restate
-from swarm.capabilities.skills.keeping import VARIABLE, unpack
+from swarm.agent.history import fold
+from swarm.capabilities.context.restoration import restate
+from swarm.capabilities.skills.packages import VARIABLE, unpack
 from swarm.capabilities.skills.places import load_skills
 from swarm.client.order import Order
 from swarm.client.preparation import prepare_order
@@ -101,10 +102,10 @@ rules:
     assert page.text == "     1\tFields have names."
     assert "FILLED ['form.pdf']" in ran.text and "cannot touch" in ran.text
     assert unknown.is_error and "about these words: pdf" in unknown.text
-    life = fold(job.view().root_id, skilled.swarm.journal(job.view().root_id))
-    [told] = [tool for tool in life.tools if tool["name"] == "Skill"]
+    history = fold(job.view().root_id, skilled.swarm.journal(job.view().root_id))
+    [told] = [tool for tool in history.tools if tool["name"] == "Skill"]
     assert "- pdf: Fills PDF forms. Use when: a form is to be filled" in told["description"]
-    assert "How to fill a form" not in f"{life.system}{life.messages[0]}", "the text comes when it is called for"
+    assert "How to fill a form" not in f"{history.system}{history.messages[0]}", "the text comes when it is called for"
 
 
 def test_a_definition_begins_with_the_skills_it_names_and_both_are_said_again_after_a_cut(skilled: Fleet) -> None:
@@ -120,10 +121,10 @@ def test_a_definition_begins_with_the_skills_it_names_and_both_are_said_again_af
     root = job.view().root_id
     [task, *_] = [entry for entry in skilled.swarm.journal(root) if isinstance(entry, Prompt)]
     assert "# How to fill a form" in task.text and "there is no such skill here" in task.text
-    life = fold(root, skilled.swarm.store.journals.read(root))
-    assert life.spec is not None
+    history = fold(root, skilled.swarm.store.journals.read(root))
+    assert history.spec is not None
     context = ToolContext(
-        life.spec,
+        history.spec,
         store=skilled.swarm.store,
         publish=lambda effect: None,
         tool_use_id="x",
@@ -131,7 +132,7 @@ def test_a_definition_begins_with_the_skills_it_names_and_both_are_said_again_af
         outputs=KeptOutputs(),  # type: ignore[arg-type]
         scratch=skilled.workspace / "elsewhere" / "scratch",
     )
-    told = restate(context, life)
+    told = restate(context, history)
     assert "<skills>" in told and "Look twice." in told and "# How to fill a form" in told
     # What a process that died has left half done is passed over.
     (skilled.workspace / "elsewhere").mkdir()

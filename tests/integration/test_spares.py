@@ -1,6 +1,6 @@
 """Checkouts that are ready before they are needed: whatever they hold, what an agent gets is what its commit says.
 
-Tests of swarm/workspace/cleaning.py, swarm/workspace/repository.py, swarm/workspace/spares.py.
+Tests of swarm/workspace/leftovers.py, swarm/workspace/repository.py, swarm/workspace/spares.py.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from swarm.workspace import cleaning
+from swarm.workspace import leftovers
 from swarm.workspace.checkouts import open_checkout
 from swarm.workspace.repository import Repository
 from swarm.workspace.spares import FOLDER, become, make_spares
@@ -91,10 +91,10 @@ def test_a_spare_of_another_project_or_from_before_a_power_cut_is_not_used_and_n
     later = open_agent(checkouts, "agent-5")
     become(checkouts, later, commit, "another boot")
     assert inode(later, "a") not in kept and listing(later.tree) == listing(own.tree)
-    cleaning.remove_leftovers(checkouts)
+    leftovers.remove_leftovers(checkouts)
     assert len(spares(checkouts)) == 2
-    monkeypatch.setattr(cleaning, "FORGOTTEN_SECONDS", -1)
-    cleaning.remove_leftovers(checkouts)
+    monkeypatch.setattr(leftovers, "FORGOTTEN_SECONDS", -1)
+    leftovers.remove_leftovers(checkouts)
     assert not (checkouts / FOLDER).exists() and list(checkouts.glob(".*")) == []
 
 

@@ -1,4 +1,7 @@
-"""Tests of `runtime/steps.py`: the loop, and all that is above it, goes on without any one capability's step, and without all of them."""
+"""An agent lives without the step of any one capability, and without all of them.
+
+Tests of swarm/runtime/steps.py.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A job as a stream of typed events, for programs and for asyncio.
 
-Tests of swarm/client/aio.py, swarm/client/telling.py, swarm/streaming/events.py.
+Tests of swarm/client/aio.py, swarm/client/event_feed.py, swarm/streaming/events.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a fleet lives through: deploys, Redis away, newer journals, time.
 
-Tests of swarm/runtime/scratch.py, tasks/listening.py.
+Tests of swarm/runtime/scratch.py, tasks/consumer_guard.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Teams: founding and dissolving, idling, handshakes; at the level of the steps, and with real workers.
 
-Tests of swarm/capabilities/team/teams.py.
+Tests of swarm/capabilities/team/teams.py, swarm/capabilities/team/step.py.
 """
 
 from __future__ import annotations
@@ -131,10 +131,10 @@ def test_a_lead_whose_teammates_are_all_idle_has_nothing_to_wait_for(world: JobW
 
 
 def _send(world: JobWorld, sender: str, to: str, kind: Kind, body: str = "x", **given: Any) -> None:
-    letter = OutgoingMessage(
+    outgoing = OutgoingMessage(
         **{"job": world.job_id, "sender": world.ids[sender], "name": sender, "kind": kind, "body": body, **given}
     )
-    world.store.mail.send(letter, [Receiver(world.ids[to], to, world.state(to))])
+    world.store.mail.send(outgoing, [Receiver(world.ids[to], to, world.state(to))])
 
 
 def _request_state(world: JobWorld, request: str) -> str:

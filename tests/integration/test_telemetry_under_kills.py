@@ -1,7 +1,7 @@
 """The exporter: spans and figures of jobs, whatever dies.
 
-Tests of swarm/cli/daemons.py, swarm/telemetry/metrics.py, swarm/telemetry/otlp.py, swarm/telemetry/reading.py,
-swarm/telemetry/running.py, swarm/telemetry/scraping.py, swarm/telemetry/spans.py.
+Tests of swarm/cli/daemons.py, swarm/telemetry/metrics.py, swarm/telemetry/otlp.py, swarm/telemetry/journal_reader.py,
+swarm/telemetry/exporter.py, swarm/telemetry/prometheus.py, swarm/telemetry/spans.py.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from swarm.core.ids import trace_id
 from swarm.models import Usage
 from swarm.store.store import Store
 from swarm.store.values import Claim, Counters
+from swarm.telemetry.journal_reader import JournalReader
 from swarm.telemetry.metrics import read_metrics
-from swarm.telemetry.reading import Reader
 from swarm.telemetry.spans import Span
 from tests.fleet import Fleet
 from tests.job_world import StoredJob
@@ -56,9 +56,9 @@ def test_readers_beside_each_other_count_once_and_whoever_takes_over_tells_what_
     job = StoredJob(store, unmanned)
     claim = job.take_claim(job.spec.agent_id)
     counting, refused, telling = (
-        Reader(store, "p", None),
-        Reader(store, "p", lambda spans: False),
-        Reader(store, "p", take),
+        JournalReader(store, "p", None),
+        JournalReader(store, "p", lambda spans: False),
+        JournalReader(store, "p", take),
     )
     reply(store, claim, 1)
     assert counting.read() and written(store) == 7
@@ -75,6 +75,6 @@ def test_readers_beside_each_other_count_once_and_whoever_takes_over_tells_what_
         read_metrics(store.keyspace)
         and store.keyspace.client.ttl(store.keyspace.key("job", job.job_id, "telemetry")) > 0
     )
-    again = Reader(store, "p", take)
+    again = JournalReader(store, "p", take)
     telling.leave()
     assert again.read() and len(told) == 4

@@ -1,6 +1,6 @@
 """The tools that look at files, while the agent's own shell swaps a folder for a link as fast as it can.
 
-Tests of swarm/permissions/sandbox/reading.py.
+Tests of swarm/permissions/sandbox/reader.py.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def test_no_tool_looks_outside_while_its_folder_is_swapped_for_a_link(world: Wor
 
 
 def test_a_search_that_is_started_by_the_runtime_cannot_read_outside(tmp_path: Path) -> None:
-    from swarm.permissions.sandbox.reading import landlock_abi, start_reading
+    from swarm.permissions.sandbox.reader import landlock_abi, start_reading
 
     if not landlock_abi():
         pytest.skip("this kernel has no Landlock")

@@ -1,6 +1,6 @@
 """Who gets a process next: an agent that holds one and waits actively must not keep those from starting that it waits for.
 
-Tests of swarm/runtime/waiting.py, tasks/fetching.py.
+Tests of swarm/runtime/wait.py, tasks/fetcher.py.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tests.fleet import Fleet
 
 
 @pytest.fixture
-def hasty() -> Iterator[Fleet]:
+def no_retry() -> Iterator[Fleet]:
     """A fleet whose agents give their process up after every turn."""
     fleet = Fleet(segment_seconds=0.05)
     try:
@@ -22,9 +22,9 @@ def hasty() -> Iterator[Fleet]:
         fleet.close()
 
 
-def test_an_agent_that_polls_gives_way_to_the_one_it_polls_for(hasty: Fleet) -> None:
-    hasty.start_worker(1)
-    server = hasty.rehearse(
+def test_an_agent_that_polls_gives_way_to_the_one_it_polls_for(no_retry: Fleet) -> None:
+    no_retry.start_worker(1)
+    server = no_retry.rehearse(
         """
 name: polling
 rules:
@@ -41,5 +41,5 @@ rules:
   - reply: {tools: [{name: Bash, input: {command: 'cat mark || sleep 0.1'}}]}
 """
     )
-    job = hasty.submit("go", server, max_turns=1_000)
+    job = no_retry.submit("go", server, max_turns=1_000)
     assert job.wait(40).text == "I found the mark"

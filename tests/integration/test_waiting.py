@@ -1,6 +1,6 @@
 """Waiting for jobs from a script, and who did what about a job.
 
-Tests of swarm/cli/waiting.py.
+Tests of swarm/cli/wait.py.
 """
 
 from __future__ import annotations

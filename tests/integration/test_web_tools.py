@@ -1,6 +1,7 @@
 """WebFetch and WebSearch as agents use them: what they are told, who pays, what is refused.
 
-Tests of swarm/runtime/consulting.py, swarm/tools/web/fetch_tool.py, swarm/tools/web/search_tool.py.
+Tests of swarm/runtime/side_requests.py, swarm/tools/web/fetch_tool.py, swarm/tools/web/search_tool.py,
+swarm/tools/web/store.py.
 """
 
 from __future__ import annotations

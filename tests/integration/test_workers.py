@@ -1,6 +1,6 @@
 """The fleet as operators see it: who is there, with what, how busy; and a worker that is left free.
 
-Tests of swarm/cli/workers.py.
+Tests of swarm/cli/workers.py, swarm/store/fleet.py.
 """
 
 from __future__ import annotations

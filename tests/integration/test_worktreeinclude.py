@@ -1,6 +1,6 @@
 """What goes with a job although git ignores it.
 
-Tests of swarm/workspace/sending.py.
+Tests of swarm/workspace/upload.py.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 from swarm import Settings
-from swarm.workspace.sending import send_folder
+from swarm.workspace.upload import send_folder
 from tests.needs import need_program
 
 

@@ -12,7 +12,7 @@ import re
 from collections import deque
 
 from swarm.rehearsal.conversation import Conversation
-from swarm.rehearsal.scenario import Reply, ToolCall
+from swarm.rehearsal.scenario import ScriptedCall, ScriptedReply
 
 PAUSE_SECONDS = 0.5
 _CHATTER = re.compile(r"\bCHATTER((?:[ \t]+\w+=\d+)+)")
@@ -35,7 +35,7 @@ def message_text(message: int) -> str:
     return f"<message> & number {message}"
 
 
-def answer_chatter(conversation: Conversation) -> Reply | None:
+def answer_chatter(conversation: Conversation) -> ScriptedReply | None:
     """The reply of one of the agents, or None if the prompt asks for no chatter."""
     orders = _CHATTER.findall(conversation.prompt)
     if not orders:
@@ -44,21 +44,21 @@ def answer_chatter(conversation: Conversation) -> Reply | None:
     agents, messages, batch = order.get("agents", 2), order.get("messages", 10), order.get("batch", 10)
     if "me" not in order:
         if conversation.turn == 0:
-            return Reply(tools=tuple(_start(number, orders[-1].strip()) for number in range(agents)))
-        return Reply(text="The others are talking.")
+            return ScriptedReply(tools=tuple(_start(number, orders[-1].strip()) for number in range(agents)))
+        return ScriptedReply(text="The others are talking.")
     own = messages // agents
     waiting, pausing = _left_to_send(conversation.results, own, batch)
     if pausing:
-        return Reply(tools=(ToolCall(name="Bash", input={"command": f"sleep {PAUSE_SECONDS}"}),))
+        return ScriptedReply(tools=(ScriptedCall(name="Bash", input={"command": f"sleep {PAUSE_SECONDS}"}),))
     if waiting:
         think = order.get("think", 0) / 1000
         calls = tuple(_send(order["me"], number, agents) for number in waiting[:batch])
-        return Reply(tools=calls, latency_seconds=(think, think) if think else None)
-    return Reply(text=f"All {own} are sent.")
+        return ScriptedReply(tools=calls, latency_seconds=(think, think) if think else None)
+    return ScriptedReply(text=f"All {own} are sent.")
 
 
-def _start(number: int, order: str) -> ToolCall:
-    return ToolCall(
+def _start(number: int, order: str) -> ScriptedCall:
+    return ScriptedCall(
         name="Agent",
         input={
             "description": f"talk as {member_name(number)}",
@@ -70,9 +70,9 @@ def _start(number: int, order: str) -> ToolCall:
     )
 
 
-def _send(me: int, number: int, agents: int) -> ToolCall:
+def _send(me: int, number: int, agents: int) -> ScriptedCall:
     to = member_name(receiver_of(me, number, agents))
-    return ToolCall(name="SendMessage", input={"to": to, "message": message_text(number)})
+    return ScriptedCall(name="SendMessage", input={"to": to, "message": message_text(number)})
 
 
 def _left_to_send(results: tuple[str, ...], own: int, batch: int) -> tuple[list[int], bool]:

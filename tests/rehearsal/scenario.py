@@ -6,10 +6,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from swarm.rehearsal.scenario import Part, Scenario
+from swarm.rehearsal.scenario import ReplyPart, Scenario
 
 
-class RateLimits(Part):
+class RateLimits(ReplyPart):
     """The simulated limits, per minute, that the response headers report."""
 
     requests: int = Field(default=4_000, ge=1)
@@ -28,7 +28,7 @@ class RateLimits(Part):
     """A request that is refused counts as a request, too."""
 
 
-class BatchRules(Part):
+class BatchRules(ReplyPart):
     """How batches go."""
 
     seconds: float = Field(default=0.0, ge=0)

@@ -1,22 +1,22 @@
 """Which checkouts of a host go, and which stay.
 
-Tests of swarm/workspace/cleaning.py, tasks/cleaning.py.
+Tests of swarm/workspace/leftovers.py, tasks/housekeeping.py.
 """
 
 from __future__ import annotations
 
-from swarm.workspace.cleaning import Held, Standing, choose
+from swarm.workspace.leftovers import AddressState, Leftover, choose
 
 OLD, NEW = 0.0, 9_999.0
-KNOWN: dict[str, Standing] = {"runs": "needed", "ended": "free", "later": "free", "alone": "kept"}
+KNOWN: dict[str, AddressState] = {"runs": "needed", "ended": "free", "later": "free", "alone": "kept"}
 HELD = [
-    Held("runs", "job", OLD, 100),
-    Held("ended", "job", OLD, 100),
-    Held("later", "job", NEW, 100),
-    Held("alone", "other", OLD, 100),
-    Held("unknown", "past", OLD, 100),
-    Held("fresh", "fresh-job", NEW, 100),
-    *(Held(name, "", OLD, 10) for name in ("job", "other", "past", "fresh-job")),
+    Leftover("runs", "job", OLD, 100),
+    Leftover("ended", "job", OLD, 100),
+    Leftover("later", "job", NEW, 100),
+    Leftover("alone", "other", OLD, 100),
+    Leftover("unknown", "past", OLD, 100),
+    Leftover("fresh", "fresh-job", NEW, 100),
+    *(Leftover(name, "", OLD, 10) for name in ("job", "other", "past", "fresh-job")),
 ]
 
 

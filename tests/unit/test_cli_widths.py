@@ -3,7 +3,7 @@
 `SWARM_UPDATE_SNAPSHOTS=1 pytest tests/unit/test_cli_widths.py` writes the pictures anew, to be read before they are committed.
 
 Tests of swarm/cli/definitions.py, swarm/cli/jobs.py, swarm/cli/questions.py, swarm/cli/screens/lines.py, swarm/cli/tables.py,
-swarm/cli/talking.py, swarm/cli/tree_view.py.
+swarm/cli/live_editor.py, swarm/cli/tree_view.py.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from rich.console import Console
 
 from swarm.cli.definitions import table_of_definitions
 from swarm.cli.jobs import table_of_jobs
+from swarm.cli.live_editor import draw_typed
 from swarm.cli.questions import table_of_questions
 from swarm.cli.screens.lines import job_line
 from swarm.cli.tables import Column, lay_out
-from swarm.cli.talking import draw_typed
 from swarm.cli.tree_view import render_tree
 from swarm.core.records import JobView, Usage
 from swarm.definitions.catalogue import load_catalogue

@@ -1,6 +1,6 @@
 """Coordination, purely: what a coordinator is held to, from its journal.
 
-Tests of swarm/agent/coordination/ledger.py, swarm/agent/coordination/rules.py, swarm/agent/coordination/words.py,
+Tests of swarm/agent/coordination/ledger.py, swarm/agent/coordination/rules.py, swarm/agent/coordination/messages.py,
 swarm/runtime/evidence.py, swarm/tools/agents.py.
 """
 
@@ -13,11 +13,11 @@ from typing import Any, get_args
 import pytest
 
 from swarm.agent.coordination.ledger import read_verdict
+from swarm.agent.coordination.messages import SENT_BACK
 from swarm.agent.coordination.rules import Review, find_gap, find_unverified, overlap, review_orders
-from swarm.agent.coordination.words import SENT_BACK
 from swarm.agent.decision import CallModel, End, Say, next_action
 from swarm.agent.entries import Assistant, Entry, Mail, Prompt, Spawned, Started, ToolFinished
-from swarm.agent.life import Life, fold
+from swarm.agent.history import History, fold
 from swarm.agent.prompts import system_prompt
 from swarm.agent.spec import AgentSpec
 from swarm.core.ids import child_agent_id
@@ -26,7 +26,7 @@ from swarm.definitions.markdown import read_markdown
 from swarm.definitions.model import AgentDefinition, Rule
 from swarm.models import Usage
 from swarm.runtime.evidence import add_to_report, list_commands
-from swarm.runtime.spawning import plan_children
+from swarm.runtime.spawner import plan_children
 from swarm.tools.agents import AGENT, naming_types
 
 ALL: list[Rule] = list(get_args(Rule))
@@ -50,18 +50,18 @@ class Coordinator:
             workspace="/w",
         )
         schemas = [{"name": name, "description": "", "input_schema": {"type": "object"}} for name in tools]
-        self.life: Life = fold(ROOT, [Started(spec=spec, tools=schemas), Prompt(text="go")])
+        self.history: History = fold(ROOT, [Started(spec=spec, tools=schemas), Prompt(text="go")])
         self._number = 0
 
     def says(self, *calls: dict[str, Any], text: str = "") -> list[dict[str, Any]]:
         content = ([{"type": "text", "text": text}] if text else []) + list(calls)
         stop = "tool_use" if calls else "end_turn"
         self.live(Assistant(content=content, stop_reason=stop, usage=Usage(), model="m"))
-        return list(self.life.pending.values())
+        return list(self.history.pending.values())
 
     def live(self, *entries: Entry) -> None:
         for entry in entries:
-            self.life.apply(entry)
+            self.history.apply(entry)
 
     def call(self, tool: str, **given: Any) -> dict[str, Any]:
         self._number += 1
@@ -74,7 +74,7 @@ class Coordinator:
         return self.call("Agent", **given, **({} if phase is None else {"phase": phase}))
 
     def review(self, *calls: dict[str, Any]) -> Review:
-        return review_orders(self.says(*calls), self.life)
+        return review_orders(self.says(*calls), self.history)
 
     def refusal(self, call: dict[str, Any]) -> str:
         """Why this order is refused; the refusal is journaled."""
@@ -249,11 +249,11 @@ def verdict(lead: Coordinator, word: str = "PASS", **given: Any) -> None:
 
 def ends(lead: Coordinator) -> End | Say:
     lead.says(text="all done")
-    action = next_action(lead.life)
+    action = next_action(lead.history)
     assert isinstance(action, End | Say)
     if isinstance(action, Say):
         lead.live(action.prompt)
-        assert isinstance(next_action(lead.life), CallModel)
+        assert isinstance(next_action(lead.history), CallModel)
     return action
 
 
@@ -279,12 +279,12 @@ def test_what_was_changed_after_it_must_be_verified_again() -> None:
     first = lead.order(name="ada")
     lead.run(first)
     verdict(lead)
-    letter = lead.call("SendMessage", to="ada", message="also this")
-    lead.says(letter)
-    lead.live(ToolFinished(tool_use_id=letter["id"], text="sent"))
-    assert [order.name for order in find_unverified(lead.life.ledger)] == ["ada"]  # type: ignore[arg-type]
+    outgoing = lead.call("SendMessage", to="ada", message="also this")
+    lead.says(outgoing)
+    lead.live(ToolFinished(tool_use_id=outgoing["id"], text="sent"))
+    assert [order.name for order in find_unverified(lead.history.ledger)] == ["ada"]  # type: ignore[arg-type]
     verdict(lead)
-    assert find_unverified(lead.life.ledger) == []  # type: ignore[arg-type]
+    assert find_unverified(lead.history.ledger) == []  # type: ignore[arg-type]
 
 
 def test_who_has_built_cannot_verify() -> None:
@@ -347,7 +347,7 @@ def test_each_rule_can_be_left_out(rule: Rule) -> None:
 
 def test_who_is_held_to_nothing_needs_no_phase() -> None:
     lead = Coordinator([])
-    assert lead.life.ledger is None and lead.review(lead.order(None, "go")).refused == {}
+    assert lead.history.ledger is None and lead.review(lead.order(None, "go")).refused == {}
     held = Coordinator()
     assert "say in `phase`" in held.refusal(held.order(None))
 
@@ -357,7 +357,7 @@ def test_research_can_change_nothing_and_who_verifies_is_told_how_its_verdict_is
     worker = AgentDefinition(name="general-purpose", description="d", prompt="p")
     catalogue = Catalogue(definitions={"general-purpose": worker})
     research, verify = lead.order("research", RESEARCH), lead.order("verification", VERIFY)
-    plan = plan_children(lead.says(research, verify), lead.life, catalogue, lambda who: who)
+    plan = plan_children(lead.says(research, verify), lead.history, catalogue, lambda who: who)
     assert plan.refused == {}
     made = [plan.children[call["id"]] for call in (research, verify)]
     assert all(isinstance(child, AgentSpec) for child in made)
@@ -381,7 +381,7 @@ def test_a_report_tells_what_was_really_run() -> None:
     call = lead.order()
     lead.says(call)
     lead.start(call)
-    text = add_to_report(lead.life, call["id"], "report", lambda who: journal)
+    text = add_to_report(lead.history, call["id"], "report", lambda who: journal)
     assert text.startswith("report\n") and "- ran `pytest -q`: exit code 1" in text and "knows src/till/tax.py" in text
 
 
@@ -389,7 +389,7 @@ def test_a_coordinator_is_told_its_rules_and_its_workers_tools(tmp_path: Path) -
     catalogue = load_catalogue(None, tmp_path)
     lead = catalogue.get("coordinator")
     assert lead.coordination == ALL
-    spec = Coordinator().life.spec
+    spec = Coordinator().history.spec
     assert spec is not None
     prompt = system_prompt(spec.model_copy(update={"definition": lead}), {"Agent"})
     assert "`phase`" in prompt and "VERDICT: PASS" in prompt

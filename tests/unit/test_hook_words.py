@@ -1,7 +1,7 @@
 """Which hooks run on a host: what their words say without a shell, and where what they name lies.
 
-Tests of swarm/capabilities/hooks/choosing.py, swarm/capabilities/hooks/files.py, swarm/capabilities/hooks/placing.py,
-swarm/definitions/hook_words.py, swarm/definitions/hooks.py.
+Tests of swarm/capabilities/hooks/table.py, swarm/capabilities/hooks/files.py, swarm/capabilities/hooks/placement.py,
+swarm/definitions/hook_commands.py, swarm/definitions/hooks.py.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from swarm.capabilities.hooks.choosing import Table
 from swarm.capabilities.hooks.files import FoundHooks, Managed, find_hooks
-from swarm.capabilities.hooks.placing import Run, leads_through, place_hook
-from swarm.definitions.hook_words import grant_of, read_words
+from swarm.capabilities.hooks.placement import Run, leads_through, place_hook
+from swarm.capabilities.hooks.table import HookTable
+from swarm.definitions.hook_commands import grant_of, read_words
 from swarm.definitions.hooks import Hook, Hooks
-from swarm.permissions.calls import Call
+from swarm.permissions.calls import JudgedCall
 from swarm.permissions.judge import judge
 
 
@@ -42,7 +42,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def place(command: str, workspace: Path, *, trusted: bool = True, **given: object) -> Run:
     digest = hashlib.sha256((workspace / "h" / "a.sh").read_bytes()).hexdigest()
     job = Hooks(workspace=str(workspace), files={"h/a.sh": digest}, trusted=trusted)
-    return place_hook(hook(command, **given), Table(job, (), Managed(Hooks()), "host"), workspace)
+    return place_hook(hook(command, **given), HookTable(job, (), Managed(Hooks()), "host"), workspace)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_a_script_of_the_workspace_is_pinned_whatever_its_spelling(
 def test_a_changed_script_is_not_run_at_all(workspace: Path) -> None:
     before = place("sh h/a.sh", workspace)
     job = Hooks(files={"h/a.sh": "0" * 64}, trusted=True)
-    run = place_hook(hook("sh h/a.sh"), Table(job, (), Managed(Hooks()), "host"), workspace)
+    run = place_hook(hook("sh h/a.sh"), HookTable(job, (), Managed(Hooks()), "host"), workspace)
     assert before.place == "host" and run.place == "off" and "is not what it was" in run.why
 
 
@@ -145,7 +145,7 @@ def test_a_script_outside_runs_on_the_host_unless_its_way_leads_through_the_work
     assert place("python3 ~/in/a.py", workspace).place == "sandbox"
     assert place(f"python3 {workspace.parent}/x/../w/h/a.sh", workspace).pinned == "h/a.sh"
     job = Hooks(workspace=str(workspace))
-    elsewhere = place_hook(hook(f"sh {workspace}/h/a.sh"), Table(job, (), Managed(Hooks()), "host"), home)
+    elsewhere = place_hook(hook(f"sh {workspace}/h/a.sh"), HookTable(job, (), Managed(Hooks()), "host"), home)
     assert elsewhere.place == "sandbox", "an agent that works on a copy, and a script in the person's folder"
 
 
@@ -165,7 +165,7 @@ def test_the_whole_script_is_trusted_and_changing_it_is_asked_about(workspace: P
     [grant] = found.grants
     assert "h/a.sh" in grant.text and list(found.holding(trusted=False).files) == ["h/a.sh"]
     for tool, given in (("Write", {"file_path": "h/a.sh"}), ("Bash", {"command": "cat >h/a.sh"})):
-        call = Call(tool, given, found.rules, "acceptEdits", workspace, sandboxed=True)
+        call = JudgedCall(tool, given, found.rules, "acceptEdits", workspace, sandboxed=True)
         assert judge(call).action == "ask"
     script.write_bytes(b"#" * (3 << 20) + b"\nevil\n")
     assert find_hooks(workspace, Path(os.environ["HOME"])).grants != found.grants

@@ -1,7 +1,7 @@
 """Hooks as data: what of people's files is read, whom a hook is for, what its answers mean, which events a life is due.
 
-Tests of swarm/capabilities/hooks/answers.py, swarm/capabilities/hooks/choosing.py, swarm/capabilities/hooks/events.py,
-swarm/capabilities/hooks/files.py, swarm/capabilities/hooks/running.py, swarm/definitions/hook_tables.py, swarm/definitions/hook_words.py,
+Tests of swarm/capabilities/hooks/answers.py, swarm/capabilities/hooks/table.py, swarm/capabilities/hooks/events.py,
+swarm/capabilities/hooks/files.py, swarm/capabilities/hooks/runner.py, swarm/definitions/hook_tables.py, swarm/definitions/hook_commands.py,
 swarm/definitions/hooks.py.
 """
 
@@ -26,23 +26,23 @@ from swarm.agent.entries import (
     Started,
     ToolFinished,
 )
-from swarm.agent.life import Life, fold
+from swarm.agent.history import History, fold
 from swarm.agent.spec import AgentSpec
-from swarm.capabilities.hooks.answers import Said, interrupt, put_together, read_exit, read_text
-from swarm.capabilities.hooks.choosing import Table
-from swarm.capabilities.hooks.events import Event, find_events, name_tool
+from swarm.capabilities.hooks.answers import HookAnswer, interrupt, put_together, read_exit, read_text
+from swarm.capabilities.hooks.events import HookEvent, find_events, name_tool
 from swarm.capabilities.hooks.files import Managed, find_hooks, read_managed
-from swarm.capabilities.hooks.running import fill
+from swarm.capabilities.hooks.runner import fill
+from swarm.capabilities.hooks.table import HookTable
 from swarm.core.errors import ConfigurationError
 from swarm.definitions.catalogue import load_catalogue
+from swarm.definitions.hook_commands import UNPINNED
 from swarm.definitions.hook_tables import read_hooks
-from swarm.definitions.hook_words import UNPINNED
 from swarm.definitions.hooks import Hook, Hooks, Origin
 from swarm.definitions.model import AgentDefinition
 from swarm.models import Usage
 
 CALL = {"type": "tool_use", "id": "c1", "name": "Bash", "input": {"command": "git push --force"}}
-BEFORE = Event("PreToolUse", "c1", ("Bash",), CALL)
+BEFORE = HookEvent("PreToolUse", "c1", ("Bash",), CALL)
 
 
 def hook(event: str = "PreToolUse", origin: Origin = "user", **given: Any) -> Hook:
@@ -51,7 +51,7 @@ def hook(event: str = "PreToolUse", origin: Origin = "user", **given: Any) -> Ho
     )
 
 
-def answer(event: Event, document: dict[str, Any], one: Hook | None = None) -> Hooked:
+def answer(event: HookEvent, document: dict[str, Any], one: Hook | None = None) -> Hooked:
     return put_together(event, [read_text(event, one or hook(event.name), json.dumps(document))])
 
 
@@ -151,8 +151,8 @@ def test_a_definitions_hooks_are_its_own_and_count_only_where_the_workspace_is_t
     assert not unread.get("ada").hooks and not unread.get("ada").warnings
     assert [grant.text for grant in unread.grants] == [f"the hook on Stop: ./done ({UNPINNED})"]
     [done] = read.get("ada").hooks
-    table = Table(Hooks(), [done], Managed(Hooks()))
-    assert [one.command for one in table.choose(Event("SubagentStop", "1", ("ada",)), tmp_path)] == ["./done"]
+    table = HookTable(Hooks(), [done], Managed(Hooks()))
+    assert [one.command for one in table.choose(HookEvent("SubagentStop", "1", ("ada",)), tmp_path)] == ["./done"]
 
 
 def test_an_operators_file_is_read_whole_or_the_worker_does_not_start(tmp_path: Path) -> None:
@@ -161,18 +161,20 @@ def test_an_operators_file_is_read_whole_or_the_worker_does_not_start(tmp_path: 
     bad.write_text('{"hooks": {"Stopp": []}}')
     managed = read_managed(good)
     assert managed.only and [one.origin for one in managed.hooks.hooks] == ["managed"]
-    assert not Table(Hooks(hooks=(hook(),)), (), Managed(Hooks(), only=True))
+    assert not HookTable(Hooks(hooks=(hook(),)), (), Managed(Hooks(), only=True))
     for path in (bad, tmp_path / "none.json"):
         with pytest.raises(ConfigurationError, match="SWARM_MANAGED_HOOKS"):
             read_managed(path)
 
 
 def test_a_condition_is_a_rule_about_the_call() -> None:
-    table = Table(Hooks(hooks=(hook(condition="Bash(git push *)"),)), (), Managed(Hooks()))
+    table = HookTable(Hooks(hooks=(hook(condition="Bash(git push *)"),)), (), Managed(Hooks()))
     other = {**CALL, "input": {"command": "git status"}}
     hidden = {**CALL, "input": {"command": "true && git push origin"}}
-    assert table.choose(BEFORE, Path("/w")) and table.choose(Event("PreToolUse", "c", ("Bash",), hidden), Path("/w"))
-    assert not table.choose(Event("PreToolUse", "c", ("Bash",), other), Path("/w"))
+    assert table.choose(BEFORE, Path("/w")) and table.choose(
+        HookEvent("PreToolUse", "c", ("Bash",), hidden), Path("/w")
+    )
+    assert not table.choose(HookEvent("PreToolUse", "c", ("Bash",), other), Path("/w"))
 
 
 def test_headers_have_only_the_variables_that_may_be_named() -> None:
@@ -189,7 +191,7 @@ def test_exit_codes_mean_what_they_mean_elsewhere() -> None:
     assert not failed.changed and failed.runs[0].why == "exit code 1: boom"
     late = put_together(BEFORE, [read_exit(BEFORE, hook(), 0, "", "", timed_out=True)])
     assert not late.changed and late.runs[0].outcome == "timed_out"
-    start = Event("SessionStart", "1", ("startup",), may_refuse=False)
+    start = HookEvent("SessionStart", "1", ("startup",), may_refuse=False)
     assert "on main" in put_together(start, [read_exit(start, hook(), 0, "on main", "", timed_out=False)]).text
     quiet = put_together(BEFORE, [read_exit(BEFORE, hook(), 0, "all is well", "", timed_out=False)])
     assert not quiet.changed
@@ -203,11 +205,11 @@ def test_an_operators_hook_that_fails_has_refused(code: int) -> None:
 
 
 def test_deny_goes_before_ask_and_ask_before_allow() -> None:
-    def say(decision: str, origin: Origin = "user") -> Said:
+    def say(decision: str, origin: Origin = "user") -> HookAnswer:
         own = {"permissionDecision": decision, "permissionDecisionReason": decision}
         return read_text(BEFORE, hook(origin=origin), json.dumps({"hookSpecificOutput": own}))
 
-    def decide(*said: Said) -> str:
+    def decide(*said: HookAnswer) -> str:
         return put_together(BEFORE, said).decision
 
     assert decide(say("allow"), say("ask"), say("deny")) == "deny"
@@ -220,7 +222,7 @@ def test_deny_goes_before_ask_and_ask_before_allow() -> None:
 
 
 def test_a_changed_input_is_the_operators_before_a_persons_before_a_repositorys() -> None:
-    def change(origin: Origin) -> Said:
+    def change(origin: Origin) -> HookAnswer:
         document = {"hookSpecificOutput": {"hookEventName": "PreToolUse", "updatedInput": {"command": origin}}}
         return read_text(BEFORE, hook(origin=origin), json.dumps(document))
 
@@ -228,7 +230,7 @@ def test_a_changed_input_is_the_operators_before_a_persons_before_a_repositorys(
 
 
 def test_what_a_hook_says_of_a_result_is_told_and_may_take_its_place() -> None:
-    after = Event("PostToolUse", "c1", ("Bash",), CALL)
+    after = HookEvent("PostToolUse", "c1", ("Bash",), CALL)
     blocked = answer(after, {"decision": "block", "reason": "lint <fails>"})
     assert blocked.decision == "block" and "lint &lt;fails&gt;" in blocked.text
     assert answer(after, {"hookSpecificOutput": {"updatedToolOutput": "less"}}).output == "less"
@@ -237,14 +239,14 @@ def test_what_a_hook_says_of_a_result_is_told_and_may_take_its_place() -> None:
 
 def test_continue_false_ends_the_run_but_only_lets_an_end_be_one() -> None:
     assert "enough" in answer(BEFORE, {"continue": False, "stopReason": "enough"}).stop
-    stop = answer(Event("Stop", "3"), {"continue": False, "decision": "block", "reason": "go on"})
+    stop = answer(HookEvent("Stop", "3"), {"continue": False, "decision": "block", "reason": "go on"})
     assert not stop.stop and not stop.decision and not stop.text
 
 
 def test_an_end_is_sent_back_only_where_the_agent_can_go_on() -> None:
     blocked = {"decision": "block", "reason": "run the tests"}
-    assert "run the tests" in answer(Event("Stop", "3"), blocked).text
-    over = answer(Event("Stop", "3", may_refuse=False), blocked)
+    assert "run the tests" in answer(HookEvent("Stop", "3"), blocked).text
+    over = answer(HookEvent("Stop", "3", may_refuse=False), blocked)
     assert not over.decision and not over.text
 
 
@@ -262,16 +264,16 @@ def test_an_answer_that_cannot_be_used_says_nothing_and_why() -> None:
 def test_a_call_whose_hook_was_cut_off_is_refused_and_anything_else_goes_on() -> None:
     lost = put_together(BEFORE, [interrupt(BEFORE, hook())])
     assert lost.decision == "deny" and "interrupted" in lost.reason
-    after = Event("PostToolUse", "c1", ("Bash",), CALL)
+    after = HookEvent("PostToolUse", "c1", ("Bash",), CALL)
     assert not put_together(after, [interrupt(after, hook())]).changed
-    stop = Event("Stop", "1")
+    stop = HookEvent("Stop", "1")
     assert put_together(stop, [interrupt(stop, hook("Stop", "managed"))]).decision == "block"
 
 
 # -- a life ------------------------------------------------------------------------------------------------
 
 
-def live(*entries: Entry, parent: str | None = None) -> Life:
+def live(*entries: Entry, parent: str | None = None) -> History:
     spec = AgentSpec(
         agent_id="a",
         job_id="j",
@@ -293,12 +295,12 @@ def reply(*blocks: Any) -> Assistant:
     return Assistant(content=list(blocks), stop_reason=stop, usage=Usage(), model="m")
 
 
-def due(life: Life) -> list[str]:
-    stages = find_events(life, next_action(life))
-    return [event.id for stage in stages for event in stage if event.id not in life.hooks.done]
+def due(history: History) -> list[str]:
+    stages = find_events(history, next_action(history))
+    return [event.id for stage in stages for event in stage if event.id not in history.hooks.done]
 
 
-def heard(event: str, **given: Any) -> Hooked:
+def hook_state(event: str, **given: Any) -> Hooked:
     return Hooked(event=event, name=event.split()[0], runs=[], **given)
 
 
@@ -308,11 +310,11 @@ TEXT = {"type": "text", "text": "done"}
 def test_a_life_is_due_each_event_once_however_often_it_is_asked() -> None:
     assert due(live()) == ["SessionStart 1", "UserPromptSubmit 1"]
     assert due(live(parent="p")) == ["SubagentStart 1"]
-    begun = [heard("SessionStart 1"), heard("UserPromptSubmit 1"), reply(CALL)]
+    begun = [hook_state("SessionStart 1"), hook_state("UserPromptSubmit 1"), reply(CALL)]
     assert due(live(*begun)) == ["PreToolUse c1"]
-    ran = [*begun, heard("PreToolUse c1", tool_use_id="c1"), ToolFinished(tool_use_id="c1", text="x")]
+    ran = [*begun, hook_state("PreToolUse c1", tool_use_id="c1"), ToolFinished(tool_use_id="c1", text="x")]
     assert due(live(*ran)) == ["PostToolUse c1"]
-    assert due(live(*ran, heard("PostToolUse c1", tool_use_id="c1"))) == []
+    assert due(live(*ran, hook_state("PostToolUse c1", tool_use_id="c1"))) == []
     assert due(live(*ran, reply(TEXT))) == ["Stop 2", "SessionEnd 1.2"]
     assert due(live(reply(TEXT), parent="p")) == ["SubagentStop 1"]
     resumed = [reply(TEXT), Finished(state="completed", text="done"), Resumed(), Mail(text="more", cursor="1-0")]
@@ -320,8 +322,10 @@ def test_a_life_is_due_each_event_once_however_often_it_is_asked() -> None:
 
 
 def test_a_call_that_was_not_run_has_no_event_after_it() -> None:
-    life = live(reply(CALL), heard("PreToolUse c1"), ToolFinished(tool_use_id="c1", text="Not allowed", is_error=True))
-    assert due(life) == []
+    history = live(
+        reply(CALL), hook_state("PreToolUse c1"), ToolFinished(tool_use_id="c1", text="Not allowed", is_error=True)
+    )
+    assert due(history) == []
 
 
 def test_a_task_is_completed_after_the_call_itself_was_let_through() -> None:
@@ -330,49 +334,49 @@ def test_a_task_is_completed_after_the_call_itself_was_let_through() -> None:
 
 
 def test_a_changed_input_is_what_is_run_and_not_what_the_model_reads_of_itself() -> None:
-    life = live(reply(CALL), heard("PreToolUse c1", tool_use_id="c1", input={"command": "ls"}))
-    assert life.pending["c1"]["input"] == {"command": "ls"}
-    assert life.messages[-1]["content"] == [CALL]
+    history = live(reply(CALL), hook_state("PreToolUse c1", tool_use_id="c1", input={"command": "ls"}))
+    assert history.pending["c1"]["input"] == {"command": "ls"}
+    assert history.messages[-1]["content"] == [CALL]
 
 
 def test_what_took_a_results_place_is_all_that_the_model_reads() -> None:
-    life = live(
+    history = live(
         reply(CALL),
         ToolFinished(tool_use_id="c1", text="long"),
-        heard("PostToolUse c1", tool_use_id="c1", output="short", text="said"),
+        hook_state("PostToolUse c1", tool_use_id="c1", output="short", text="said"),
     )
-    assert [block.get("content") or block.get("text") for block in life.messages[-1]["content"]] == ["short", "said"]
+    assert [block.get("content") or block.get("text") for block in history.messages[-1]["content"]] == ["short", "said"]
 
 
 def test_an_end_that_was_sent_back_is_a_conversation_that_goes_on_at_most_eight_times() -> None:
     entries: list[Entry] = []
     for turn in range(1, 9):
-        entries += [reply(TEXT), heard(f"Stop {turn}", decision="block", text="go on")]
+        entries += [reply(TEXT), hook_state(f"Stop {turn}", decision="block", text="go on")]
         assert isinstance(next_action(live(*entries)), CallModel)
-    life = live(*entries, reply(TEXT))
-    [[last], _] = [stage for stage in find_events(life, next_action(life)) if stage]
+    history = live(*entries, reply(TEXT))
+    [[last], _] = [stage for stage in find_events(history, next_action(history)) if stage]
     assert last.name == "Stop" and not last.may_refuse and last.given["stop_hook_active"] is True
 
 
 def test_a_run_that_a_hook_stopped_settles_its_calls_and_fails_with_the_reason() -> None:
-    life = live(reply(CALL), heard("PreToolUse c1", tool_use_id="c1", stop="a hook ended it: enough"))
-    settled = next_action(life)
+    history = live(reply(CALL), hook_state("PreToolUse c1", tool_use_id="c1", stop="a hook ended it: enough"))
+    settled = next_action(history)
     [result] = settled.results  # type: ignore[union-attr]
-    life.apply(result)
-    end = next_action(life)
+    history.apply(result)
+    end = next_action(history)
     assert isinstance(end, End) and (end.finished.state, end.finished.reason) == ("failed", "a hook ended it: enough")
 
 
 def test_hooks_that_began_are_known_to_have_until_they_are_heard() -> None:
     begun = HooksBegun(event="PreToolUse c1")
     assert live(reply(CALL), begun).hooks.begun == {"PreToolUse c1"}
-    assert not live(reply(CALL), begun, heard("PreToolUse c1")).hooks.begun
+    assert not live(reply(CALL), begun, hook_state("PreToolUse c1")).hooks.begun
 
 
 def test_a_summary_is_held_to_what_a_hook_said_before_it() -> None:
-    life = live(reply(TEXT), heard("PreCompact 1.0", text="keep the ids"))
-    assert life.hooks.focus == "keep the ids" and life.messages[-1]["role"] == "assistant"
-    [event] = [event for stage in find_events(life, Compact("auto")) for event in stage]
+    history = live(reply(TEXT), hook_state("PreCompact 1.0", text="keep the ids"))
+    assert history.hooks.focus == "keep the ids" and history.messages[-1]["role"] == "assistant"
+    [event] = [event for stage in find_events(history, Compact("auto")) for event in stage]
     assert (event.name, event.subjects, event.may_refuse) == ("PreCompact", ("auto",), True)
-    [forced] = [event for stage in find_events(life, Compact("overflow")) for event in stage]
+    [forced] = [event for stage in find_events(history, Compact("overflow")) for event in stage]
     assert not forced.may_refuse

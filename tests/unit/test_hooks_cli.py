@@ -1,6 +1,6 @@
 """`swarm hooks`: what would be run, what would not and why, and what a hook would be told.
 
-Tests of swarm/capabilities/hooks/telling.py, swarm/cli/hooks.py.
+Tests of swarm/capabilities/hooks/payloads.py, swarm/cli/hooks.py.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from swarm.cli.hooks import show_hooks
-from swarm.client.gathering import gather
+from swarm.client.project import gather
 from swarm.core.errors import ConfigurationError
 from swarm.core.settings import load_settings
 from swarm.permissions.trust import TrustStore

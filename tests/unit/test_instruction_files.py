@@ -1,7 +1,8 @@
 """Instruction files: which apply, what of them agents are given, and what only a person's trust lets in.
 
-Tests of swarm/capabilities/context/budget.py, swarm/capabilities/context/excludes.py, swarm/capabilities/context/instructions.py,
-swarm/capabilities/context/nested.py, swarm/capabilities/context/rules.py, swarm/client/orders.py, swarm/definitions/sources.py.
+Tests of swarm/capabilities/context/budget.py, swarm/capabilities/context/excludes.py,
+swarm/capabilities/context/instructions.py, swarm/capabilities/context/nested.py, swarm/capabilities/context/rules.py,
+swarm/client/preparation.py, swarm/definitions/sources.py.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from swarm.capabilities.context.budget import MAX_BYTES
 from swarm.capabilities.context.instructions import Instructions, load_instructions
 from swarm.capabilities.context.nested import find_reached, render_reached
 from swarm.capabilities.context.rules import expand_braces, find_imports, read_globs, strip_comments
-from swarm.client.gathering import gather
 from swarm.client.order import Order
 from swarm.client.preparation import prepare_order
+from swarm.client.project import gather
 from swarm.core.errors import ConfigurationError
 from swarm.core.settings import Settings
 from swarm.definitions.sources import Unusable

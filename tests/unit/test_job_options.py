@@ -1,4 +1,7 @@
-"""An option of a job is on every surface, or is left out there for a reason; a bad one is refused in our own words."""
+"""An option of a job is on every surface, or is left out there for a reason; a bad one is refused in our own words.
+
+Tests of swarm/client/order.py, swarm/cli/order_options.py.
+"""
 
 from __future__ import annotations
 
@@ -148,7 +151,7 @@ def test_a_bad_body_of_the_page_is_refused_with_its_field(fault: str, tmp_path: 
         ["--budget", "0"],
         ["--workspace", "/no/such/folder"],
         ["--agent", "nobody"],
-        ["--patient", "--agent", "build"],
+        ["--batch", "--agent", "build"],
         ["--webhook", "nowhere"],
     ],
     ids=" ".join,

@@ -1,6 +1,6 @@
 """The fold: a life may be cut anywhere and goes on as if it had not been.
 
-Tests of swarm/agent/decision.py, swarm/agent/entries.py, swarm/agent/knowledge.py, swarm/agent/life.py, swarm/agent/notes.py,
+Tests of swarm/agent/decision.py, swarm/agent/entries.py, swarm/agent/state.py, swarm/agent/history.py, swarm/agent/notes.py,
 swarm/agent/prompts.py.
 """
 
@@ -45,7 +45,7 @@ from swarm.agent.entries import (
     decode_entry,
     encode_entry,
 )
-from swarm.agent.life import Life, fold
+from swarm.agent.history import History, fold
 from swarm.agent.prompts import first_message
 from swarm.agent.spec import AgentSpec, Limits
 from swarm.core.errors import JournalError
@@ -82,18 +82,18 @@ class World:
     def __init__(self, seed: int, turns: int) -> None:
         self.seed, self.turns = seed, turns
 
-    def reply(self, life: Life) -> Assistant:
-        chance = random.Random(f"{self.seed}/{life.turns}/{digest(life.messages)}")
+    def reply(self, history: History) -> Assistant:
+        chance = random.Random(f"{self.seed}/{history.turns}/{digest(history.messages)}")
         usage = Usage(input_tokens=10, output_tokens=5)
-        if life.last_words is not None or life.turns >= self.turns:
-            text = {"type": "text", "text": f"done after {life.turns}"}
+        if history.final_answer is not None or history.turns >= self.turns:
+            text = {"type": "text", "text": f"done after {history.turns}"}
             return Assistant(content=[text], stop_reason="end_turn", usage=usage, model="m")
         content: list[dict[str, Any]] = []
         if chance.random() < 0.4:
             content.append({"type": "thinking", "thinking": "hm", "signature": f"s{chance.random()}"})
         for index in range(chance.randint(0, 5)):
             name = chance.choice([*TOOLS, "Unknown"])
-            call_id = f"toolu_{life.turns}_{index}"
+            call_id = f"toolu_{history.turns}_{index}"
             content.append({"type": "tool_use", "id": call_id, "name": name, "input": {"n": chance.randint(0, 9)}})
         calls = any(block["type"] == "tool_use" for block in content)
         if not calls:
@@ -103,27 +103,27 @@ class World:
             stop = chance.choice(["tool_use"] * 6 + ["max_tokens"])
         return Assistant(content=content, stop_reason=stop, usage=usage, model="m")
 
-    def act(self, life: Life) -> list[Entry]:
+    def act(self, history: History) -> list[Entry]:
         """The entries that a step of the loop writes, without the times it stamps them with."""
-        match next_action(life):
+        match next_action(history):
             case Begin():
                 spec = make_spec(max_turns=max(1, self.turns - 1))
                 return [started(spec), Prompt(text=first_message(spec, now=0.0))]
             case Say(prompt=prompt):
                 return [prompt]
             case CallModel():
-                check_request(life)
-                return [self.reply(life)]
+                check_request(history)
+                return [self.reply(history)]
             case RunTools(calls=calls):
                 results: list[Entry] = [ToolFinished(tool_use_id=call["id"], text=f"{call['input']}") for call in calls]
-                if life.kind_of(calls[0]) is Kind.EFFECT:
+                if history.kind_of(calls[0]) is Kind.EFFECT:
                     assert len(calls) == 1
                     return [ToolStarted(tool_use_id=calls[0]["id"]), *results]
                 return results
             case Settle(results=settled):
                 return list(settled)
             case SpawnAgents(calls=calls):
-                return [Spawned(children={call["id"]: child_agent_id(life.agent_id, call["id"]) for call in calls})]
+                return [Spawned(children={call["id"]: child_agent_id(history.agent_id, call["id"]) for call in calls})]
             case CollectChildren(children=children):
                 return [ToolFinished(tool_use_id=call_id, text=child) for call_id, child in children.items()]
             case End(finished=finished):
@@ -132,11 +132,11 @@ class World:
                 return []
         raise AssertionError("an action the loop does not know")
 
-    def live(self, life: Life) -> list[Entry]:
+    def live(self, history: History) -> list[Entry]:
         journal: list[Entry] = []
-        while entries := self.act(life):
+        while entries := self.act(history):
             for entry in entries:
-                life.apply(entry)
+                history.apply(entry)
             journal += entries
             assert len(journal) < 2_000
         return journal
@@ -146,24 +146,24 @@ def digest(value: object) -> str:
     return hashlib.sha256(repr(value).encode()).hexdigest()
 
 
-def check_request(life: Life) -> None:
+def check_request(history: History) -> None:
     """What the Messages API demands of a request."""
-    assert life.messages[0]["role"] == "user" or life.messages[0]["content"][0]["type"] == "compaction"
-    for before, message in zip([None, *life.messages], life.messages, strict=False):
+    assert history.messages[0]["role"] == "user" or history.messages[0]["content"][0]["type"] == "compaction"
+    for before, message in zip([None, *history.messages], history.messages, strict=False):
         assert message["content"], "an empty message"
         if message["role"] == "user":
             asked = [b["id"] for b in before["content"] if b["type"] == "tool_use"] if before else []
             results = [b for b in message["content"] if b["type"] == "tool_result"]
             assert [b["tool_use_id"] for b in results] == asked
             assert message["content"][: len(results)] == results, "results come first"
-    if life.messages[-1]["role"] == "assistant":
-        assert not any(b["type"] == "tool_use" for b in life.messages[-1]["content"])
+    if history.messages[-1]["role"] == "assistant":
+        assert not any(b["type"] == "tool_use" for b in history.messages[-1]["content"])
 
 
 @given(st.integers(0, 10_000), st.integers(1, 8))
 def test_a_life_cut_at_any_entry_goes_on_to_the_same_conversation(seed: int, turns: int) -> None:
     world = World(seed, turns)
-    whole = Life("agent-0000000000000000")
+    whole = History("agent-0000000000000000")
     journal = world.live(whole)
     assert isinstance(journal[-1], Finished)
     # The start and the task are written in one step: no worker dies between them.
@@ -185,7 +185,7 @@ def test_a_life_cut_at_any_entry_goes_on_to_the_same_conversation(seed: int, tur
 
 
 def test_the_lives_that_are_cut_hold_every_kind_of_entry_that_needs_no_mail() -> None:
-    kinds = {entry.kind for seed in range(50) for entry in World(seed, 6).live(Life("agent-0000000000000000"))}
+    kinds = {entry.kind for seed in range(50) for entry in World(seed, 6).live(History("agent-0000000000000000"))}
     assert kinds == {"started", "prompt", "assistant", "tool_started", "tool_finished", "spawned", "finished"}
 
 
@@ -194,11 +194,11 @@ def test_every_prefix_of_a_request_is_what_an_earlier_request_sent(seed: int, tu
     sent: list[str] = []
 
     class Watching(World):
-        def reply(self, life: Life) -> Assistant:
-            sent.append("\x00".join(repr(message) for message in life.messages))
-            return super().reply(life)
+        def reply(self, history: History) -> Assistant:
+            sent.append("\x00".join(repr(message) for message in history.messages))
+            return super().reply(history)
 
-    Watching(seed, turns).live(Life("agent-0000000000000000"))
+    Watching(seed, turns).live(History("agent-0000000000000000"))
     assert sent
     for earlier, later in zip(sent, sent[1:], strict=False):
         assert later.startswith(earlier)
@@ -206,91 +206,93 @@ def test_every_prefix_of_a_request_is_what_an_earlier_request_sent(seed: int, tu
 
 @given(st.integers(0, 10_000))
 def test_an_entry_survives_being_stored(seed: int) -> None:
-    for number, entry in enumerate(World(seed, 4).live(Life("agent-0000000000000000")), 1):
+    for number, entry in enumerate(World(seed, 4).live(History("agent-0000000000000000")), 1):
         assert decode_entry(encode_entry(entry), agent_id="agent-0000000000000000", number=number) == entry
 
 
 def test_mail_that_arrives_while_tools_run_follows_their_results() -> None:
-    life = fold("a", [started(make_spec()), Prompt(text="go")])
+    history = fold("a", [started(make_spec()), Prompt(text="go")])
     call = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {}}
-    life.apply(Assistant(content=[call], stop_reason="tool_use", usage=Usage(), model="m"))
-    life.apply(Mail(text="<message/>", cursor="5-0"))
-    life.apply(ToolFinished(tool_use_id="t1", text="ok"))
-    assert [block["type"] for block in life.messages[-1]["content"]] == ["tool_result", "text"]
-    assert life.cursor == "5-0"
+    history.apply(Assistant(content=[call], stop_reason="tool_use", usage=Usage(), model="m"))
+    history.apply(Mail(text="<message/>", cursor="5-0"))
+    history.apply(ToolFinished(tool_use_id="t1", text="ok"))
+    assert [block["type"] for block in history.messages[-1]["content"]] == ["tool_result", "text"]
+    assert history.cursor == "5-0"
 
 
 def test_a_permanent_failure_ends_the_life_with_its_reason() -> None:
-    life = fold("a", [started(make_spec()), Prompt(text="go")])
-    life.apply(ModelFailed(error="the key is wrong", error_kind="authentication", permanent=True))
-    action = next_action(life)
+    history = fold("a", [started(make_spec()), Prompt(text="go")])
+    history.apply(ModelFailed(error="the key is wrong", error_kind="authentication", permanent=True))
+    action = next_action(history)
     assert (
         isinstance(action, End) and action.finished.state == "failed" and action.finished.reason == "the key is wrong"
     )
 
 
 def test_transient_failures_wait_and_are_forgiven_by_a_reply() -> None:
-    life = fold("a", [started(make_spec()), Prompt(text="go")])
+    history = fold("a", [started(make_spec()), Prompt(text="go")])
     failed = ModelFailed(error="overloaded", error_kind="overloaded", permanent=False, retry_at=50.0)
     for _ in range(50):
-        life.apply(failed)
-        assert next_action(life) == CallModel(not_before=50.0)
-    life.apply(Assistant(content=[{"type": "text", "text": "hi"}], stop_reason="end_turn", usage=Usage(), model="m"))
-    assert next_action(life) == End(Finished(state="completed", text="hi"))
+        history.apply(failed)
+        assert next_action(history) == CallModel(not_before=50.0)
+    history.apply(Assistant(content=[{"type": "text", "text": "hi"}], stop_reason="end_turn", usage=Usage(), model="m"))
+    assert next_action(history) == End(Finished(state="completed", text="hi"))
 
 
 def test_a_model_that_stays_away_fails_the_agent_in_the_end() -> None:
-    life = fold("a", [started(make_spec()), Prompt(text="go")])
+    history = fold("a", [started(make_spec()), Prompt(text="go")])
     failed = {"error": "overloaded", "error_kind": "overloaded", "permanent": False, "away_since": 100.0}
-    life.apply(ModelFailed(**failed, retry_at=100.0 + MAX_AWAY_SECONDS))
-    assert isinstance(next_action(life), CallModel)
-    life.apply(ModelFailed(**failed, retry_at=101.0 + MAX_AWAY_SECONDS))
-    action = next_action(life)
+    history.apply(ModelFailed(**failed, retry_at=100.0 + MAX_AWAY_SECONDS))
+    assert isinstance(next_action(history), CallModel)
+    history.apply(ModelFailed(**failed, retry_at=101.0 + MAX_AWAY_SECONDS))
+    action = next_action(history)
     assert isinstance(action, End) and "6 hours" in action.finished.reason and "overloaded" in action.finished.reason
 
 
 def test_at_the_turn_limit_the_agent_is_asked_once_for_its_last_words() -> None:
-    life = fold("a", [started(make_spec(max_turns=1)), Prompt(text="go")])
+    history = fold("a", [started(make_spec(max_turns=1)), Prompt(text="go")])
     call = {"type": "tool_use", "id": "t1", "name": "Read", "input": {}}
-    life.apply(Assistant(content=[call], stop_reason="tool_use", usage=Usage(), model="m"))
-    life.apply(ToolFinished(tool_use_id="t1", text="ok"))
-    action = next_action(life)
-    assert isinstance(action, Say) and action.prompt.purpose == "last_words"
-    life.apply(action.prompt)
-    assert next_action(life) == CallModel(tools_allowed=False)
-    life.apply(Assistant(content=[{"type": "text", "text": "bye"}], stop_reason="end_turn", usage=Usage(), model="m"))
+    history.apply(Assistant(content=[call], stop_reason="tool_use", usage=Usage(), model="m"))
+    history.apply(ToolFinished(tool_use_id="t1", text="ok"))
+    action = next_action(history)
+    assert isinstance(action, Say) and action.prompt.purpose == "final_answer"
+    history.apply(action.prompt)
+    assert next_action(history) == CallModel(tools_allowed=False)
+    history.apply(
+        Assistant(content=[{"type": "text", "text": "bye"}], stop_reason="end_turn", usage=Usage(), model="m")
+    )
     end = Finished(state="completed", text="bye", reason="stopped at its limit of turns", stopped_at="turns")
-    assert next_action(life) == End(end)
+    assert next_action(history) == End(end)
 
 
 def test_a_definition_may_give_an_agent_fewer_turns_than_its_job() -> None:
     spec = make_spec(max_turns=5)
     narrow = spec.definition.model_copy(update={"max_turns": 1})
     for parent_id, turns_are_left in (("agent-1111111111111111", False), (None, True)):
-        life = fold(
+        history = fold(
             "a", [started(spec.model_copy(update={"definition": narrow, "parent_id": parent_id})), Prompt(text="go")]
         )
         call = {"type": "tool_use", "id": "t1", "name": "Read", "input": {}}
-        life.apply(Assistant(content=[call], stop_reason="tool_use", usage=Usage(), model="m"))
-        life.apply(ToolFinished(tool_use_id="t1", text="ok"))
-        assert isinstance(next_action(life), CallModel) == turns_are_left
+        history.apply(Assistant(content=[call], stop_reason="tool_use", usage=Usage(), model="m"))
+        history.apply(ToolFinished(tool_use_id="t1", text="ok"))
+        assert isinstance(next_action(history), CallModel) == turns_are_left
 
 
 def test_one_that_was_ended_before_it_began_begins_when_it_goes_on() -> None:
-    life = fold("a", [Finished(state="timed_out"), Resumed()])
-    assert next_action(life) == Begin()
-    life.apply(started(make_spec()))
+    history = fold("a", [Finished(state="timed_out"), Resumed()])
+    assert next_action(history) == Begin()
+    history.apply(started(make_spec()))
     with pytest.raises(JournalError, match="starts once"):
-        life.apply(started(make_spec()))
+        history.apply(started(make_spec()))
     with pytest.raises(JournalError, match="starts once"):
         fold("a", [Prompt(text="go")])
 
 
 def test_calls_of_a_reply_that_was_cut_off_are_not_run() -> None:
-    life = fold("a", [started(make_spec()), Prompt(text="go")])
+    history = fold("a", [started(make_spec()), Prompt(text="go")])
     call = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {}}
-    life.apply(Assistant(content=[call], stop_reason="max_tokens", usage=Usage(), model="m"))
-    action = next_action(life)
+    history.apply(Assistant(content=[call], stop_reason="max_tokens", usage=Usage(), model="m"))
+    action = next_action(history)
     assert isinstance(action, Settle) and action.results[0].is_error
 
 
@@ -298,14 +300,14 @@ def test_messages_of_one_reply_are_sent_together_up_to_another_call_about_agents
     spec = make_spec()
     names = ["SendMessage", "Read", "SendMessage", "StopAgent", "SendMessage"]
     tools = [{"name": name, "description": "", "input_schema": {"type": "object"}} for name in dict.fromkeys(names)]
-    life = fold("a", [Started(spec=spec, system="", tools=tools), Prompt(text="go")])
+    history = fold("a", [Started(spec=spec, system="", tools=tools), Prompt(text="go")])
     calls = [{"type": "tool_use", "id": f"t{n}", "name": name, "input": {}} for n, name in enumerate(names)]
-    life.apply(Assistant(content=calls, stop_reason="tool_use", usage=Usage(), model="m"))
+    history.apply(Assistant(content=calls, stop_reason="tool_use", usage=Usage(), model="m"))
     seen = []
-    while isinstance(action := next_action(life), RunTools | SendMessages):
+    while isinstance(action := next_action(history), RunTools | SendMessages):
         seen.append((type(action), [call["id"] for call in action.calls]))
         for call in action.calls:
-            life.apply(ToolFinished(tool_use_id=call["id"], text="done"))
+            history.apply(ToolFinished(tool_use_id=call["id"], text="done"))
     assert seen == [(RunTools, ["t1"]), (SendMessages, ["t0", "t2"]), (RunTools, ["t3"]), (SendMessages, ["t4"])]
 
 
@@ -315,9 +317,9 @@ def test_an_entry_of_an_unknown_kind_is_refused_by_name() -> None:
 
 
 def test_nothing_follows_the_end() -> None:
-    life = fold("a", [started(make_spec()), Finished(state="cancelled")])
+    history = fold("a", [started(make_spec()), Finished(state="cancelled")])
     with pytest.raises(JournalError, match="follows the end"):
-        life.apply(Prompt(text="more"))
+        history.apply(Prompt(text="more"))
 
 
 # -- the ways out ----------------------------------------------------------------------------------------------------
@@ -329,28 +331,28 @@ def _says(text: str, stop_reason: str = "end_turn", *calls: str) -> Assistant:
     return Assistant(content=blocks, stop_reason=stop_reason, usage=Usage(), model="m")
 
 
-def _lived(*entries: Entry, schema: dict[str, Any] | None = None, **limits: Any) -> Life:
+def _recorded(*entries: Entry, schema: dict[str, Any] | None = None, **limits: Any) -> History:
     spec = make_spec(**limits)
     if schema is not None:
         spec = spec.model_copy(update={"definition": spec.definition.model_copy(update={"result_schema": schema})})
     return fold("a", [started(spec), Prompt(text="go"), *entries])
 
 
-def _finish(life: Life) -> Finished:
-    action = next_action(life)
+def _finish(history: History) -> Finished:
+    action = next_action(history)
     assert isinstance(action, End), action
     return action.finished
 
 
 GO_ON = Prompt(text=notes.GO_ON, purpose="continue")
-LAST_WORDS = notes.last_words("tokens", "Nearly used up.")
+LAST_WORDS = notes.final_answer("tokens", "Nearly used up.")
 
 
 def test_the_parts_of_an_answer_that_was_cut_off_are_one_answer() -> None:
-    assert _finish(_lived(_says("PART ONE, ", "max_tokens"), GO_ON, _says("part two"))).text == "PART ONE, part two"
-    assert _finish(_lived(_says("looked up: ", "pause_turn"), _says("found"))).text == "looked up: found"
-    life = _lived(_says('{"a": [1, ', "max_tokens"), GO_ON, _says("2]}"), schema={"type": "object"})
-    assert _finish(life).data == {"a": [1, 2]}
+    assert _finish(_recorded(_says("PART ONE, ", "max_tokens"), GO_ON, _says("part two"))).text == "PART ONE, part two"
+    assert _finish(_recorded(_says("looked up: ", "pause_turn"), _says("found"))).text == "looked up: found"
+    history = _recorded(_says('{"a": [1, ', "max_tokens"), GO_ON, _says("2]}"), schema={"type": "object"})
+    assert _finish(history).data == {"a": [1, 2]}
 
 
 def test_nothing_is_completed_without_the_data_that_was_asked_for() -> None:
@@ -361,27 +363,27 @@ def test_nothing_is_completed_without_the_data_that_was_asked_for() -> None:
         [*[_says("{", "max_tokens"), GO_ON] * 3, _says("{", "max_tokens")],
         [_says("no"), *[Prompt(text="again", purpose="schema"), _says("no")] * 2],
     ):
-        finished = _finish(_lived(*entries, schema=schema))
+        finished = _finish(_recorded(*entries, schema=schema))
         assert finished.state == "failed" and finished.data is None and "schema" in finished.reason
-    assert _finish(_lived(LAST_WORDS, _says('{"a": 1}'), schema=schema)).data == {"a": 1}
+    assert _finish(_recorded(LAST_WORDS, _says('{"a": 1}'), schema=schema)).data == {"a": 1}
 
 
 def test_calls_in_last_words_are_refused_once_and_the_text_at_hand_is_the_answer() -> None:
-    life = _lived(_says("I found it.", "tool_use", "t1"), ToolFinished(tool_use_id="t1", text="x"), LAST_WORDS)
-    life.apply(_says("", "tool_use", "t2"))
-    action = next_action(life)
+    history = _recorded(_says("I found it.", "tool_use", "t1"), ToolFinished(tool_use_id="t1", text="x"), LAST_WORDS)
+    history.apply(_says("", "tool_use", "t2"))
+    action = next_action(history)
     assert isinstance(action, Settle)
-    life.apply(action.results[0])
-    assert _finish(life).text == "I found it."
+    history.apply(action.results[0])
+    assert _finish(history).text == "I found it."
 
 
 @pytest.mark.parametrize("stop_reason", ["refusal", "model_context_window_exceeded"])
 def test_a_call_of_a_reply_that_did_not_come_to_its_end_is_not_run(stop_reason: str) -> None:
-    life = _lived(_says("hm", stop_reason, "t1"))
-    action = next_action(life)
+    history = _recorded(_says("hm", stop_reason, "t1"))
+    action = next_action(history)
     assert isinstance(action, Settle) and action.results[0].text == notes.NOT_RUN
-    life.apply(action.results[0])
-    assert _finish(life).state == "failed"
+    history.apply(action.results[0])
+    assert _finish(history).state == "failed"
 
 
 def test_every_kind_of_entry_that_can_be_written_can_be_read() -> None:

@@ -1,4 +1,7 @@
-"""The program that the steps are made of: its shared parts are tables, and whoever names a field of one finds it there."""
+"""The program that the steps are made of: its shared parts are tables, and whoever names a field of one finds it there.
+
+Tests of swarm/store/lua.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """How messages look to a model: whatever is written, the XML stays the runtime's own.
 
-Tests of mailbox/directory.py, mailbox/message.py, mailbox/rendering.py, swarm/cli/transcript.py.
+Tests of mailbox/directory.py, mailbox/message.py, mailbox/markup.py, swarm/cli/transcript.py.
 """
 
 from __future__ import annotations
@@ -188,10 +188,10 @@ def test_a_body_is_stored_as_it_is_but_for_halves_of_characters(body: str) -> No
     assert check_body(body) == body.encode("utf-8", "replace").decode()
 
 
-@pytest.mark.parametrize("letter", ["a", "é", "€", "😀"])
-def test_a_body_has_64_KiB_and_not_one_byte_more(letter: str) -> None:
-    size = len(letter.encode())
-    whole = letter * (MAX_BODY_BYTES // size) + "a" * (MAX_BODY_BYTES % size)
+@pytest.mark.parametrize("outgoing", ["a", "é", "€", "😀"])
+def test_a_body_has_64_KiB_and_not_one_byte_more(outgoing: str) -> None:
+    size = len(outgoing.encode())
+    whole = outgoing * (MAX_BODY_BYTES // size) + "a" * (MAX_BODY_BYTES % size)
     assert len(check_body(whole).encode()) == MAX_BODY_BYTES
     with pytest.raises(MessageTooLong, match="65,537 bytes"):
         check_body(whole + "a")

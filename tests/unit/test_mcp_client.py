@@ -1,6 +1,6 @@
 """What is decided about MCP servers without speaking with any: pins, names, questions, search.
 
-Tests of swarm/capabilities/mcp/asking.py, swarm/capabilities/mcp/launching.py, swarm/capabilities/mcp/pins.py,
+Tests of swarm/capabilities/mcp/elicitation.py, swarm/capabilities/mcp/launch.py, swarm/capabilities/mcp/pins.py,
 swarm/capabilities/mcp/server_tools.py.
 """
 
@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from swarm.agent.life import Life
-from swarm.capabilities.mcp.asking import make_ask, read_answer
-from swarm.capabilities.mcp.launching import Profile
+from swarm.agent.history import History
+from swarm.capabilities.mcp.elicitation import make_ask, read_answer
+from swarm.capabilities.mcp.launch import Profile
 from swarm.capabilities.mcp.pins import make_pin
 from swarm.capabilities.mcp.server_tools import must_defer, search_tools
 from swarm.definitions.mcp.servers import Server
 from swarm.definitions.tools import Kind
-from swarm.permissions.judge import Call, judge
+from swarm.permissions.judge import JudgedCall, judge
 from swarm.permissions.rules import Rules, parse_rule
 from swarm.store.questions import Question
 
@@ -132,8 +132,8 @@ def test_many_tools_are_searched_by_the_words_of_their_names_first() -> None:
 
 
 def test_what_a_call_of_a_server_means_is_what_was_journaled_when_its_agent_began() -> None:
-    life = Life("a", tools=[{"name": "mcp__s__x"}, {"name": "mcp__s__y"}], kinds={"mcp__s__x": "look"})
-    assert [life.kind_of({"name": f"mcp__s__{name}"}) for name in "xyz"] == [Kind.LOOK, Kind.EFFECT, Kind.LOOK]
+    history = History("a", tools=[{"name": "mcp__s__x"}, {"name": "mcp__s__y"}], kinds={"mcp__s__x": "look"})
+    assert [history.kind_of({"name": f"mcp__s__{name}"}) for name in "xyz"] == [Kind.LOOK, Kind.EFFECT, Kind.LOOK]
 
 
 @pytest.mark.parametrize(
@@ -143,5 +143,5 @@ def test_who_plans_may_call_what_is_believed_to_change_nothing_where_a_rule_allo
     looks: bool, allowed: bool, action: str
 ) -> None:
     rules = Rules(rules=(parse_rule("mcp__s__*", "allow", "test"),) if allowed else ())
-    call = Call("mcp__s__x", {}, rules, "plan", Path("/w"), sandboxed=True, looks=looks)
+    call = JudgedCall("mcp__s__x", {}, rules, "plan", Path("/w"), sandboxed=True, looks=looks)
     assert judge(call).action == action

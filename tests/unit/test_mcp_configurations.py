@@ -1,6 +1,6 @@
 """MCP servers as the configurations of four systems have them, and what of it holds in a workspace.
 
-Tests of swarm/cli/mcp.py, swarm/definitions/mcp/adding.py, swarm/definitions/mcp/formats.py, swarm/definitions/mcp/reading.py,
+Tests of swarm/cli/mcp.py, swarm/definitions/mcp/writer.py, swarm/definitions/mcp/formats.py, swarm/definitions/mcp/reader.py,
 swarm/permissions/definition_rules.py.
 """
 
@@ -18,7 +18,7 @@ from swarm.cli.mcp import group
 from swarm.core.errors import ConfigurationError
 from swarm.definitions.catalogue import load_catalogue
 from swarm.definitions.mcp.formats import Dialect, Unreadable, read_entry
-from swarm.definitions.mcp.reading import explain_absent, load_servers
+from swarm.definitions.mcp.reader import explain_absent, load_servers
 from swarm.definitions.mcp.servers import Server
 from swarm.permissions.definition_rules import definition_rules, server_rules
 

@@ -1,7 +1,7 @@
 """Memory's pure parts: secrets, titles, the weave by which a job is taken back, and what a definition may have.
 
 Tests of swarm/capabilities/memory/mounts.py, swarm/capabilities/memory/pages.py, swarm/capabilities/memory/secrets.py,
-swarm/capabilities/memory/taking_back.py.
+swarm/capabilities/memory/revert.py.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from swarm.capabilities.memory.mounts import title_of
 from swarm.capabilities.memory.pages import Root, Version
+from swarm.capabilities.memory.revert import name_without, without_job
 from swarm.capabilities.memory.secrets import REMOVED, strip_secrets
-from swarm.capabilities.memory.taking_back import name_without, without_job
 from swarm.definitions.catalogue import load_catalogue
 from swarm.definitions.markdown import read_markdown
 
@@ -110,8 +110,8 @@ JOBS = st.lists(
 
 
 @given(JOBS)
-def test_to_take_back_is_final_and_takes_from_nobody_who_did_not_write(life: list[tuple[str, list[str]]]) -> None:
-    versions = [version(at, job, "".join(f"{line}\n" for line in lines)) for at, (job, lines) in enumerate(life, 1)]
+def test_to_take_back_is_final_and_takes_from_nobody_who_did_not_write(history: list[tuple[str, list[str]]]) -> None:
+    versions = [version(at, job, "".join(f"{line}\n" for line in lines)) for at, (job, lines) in enumerate(history, 1)]
     assert without_job(versions, "nobody") == versions[-1].text
     wanted = without_job(versions, "x")
     if wanted is not None:
@@ -120,7 +120,7 @@ def test_to_take_back_is_final_and_takes_from_nobody_who_did_not_write(life: lis
         # Whoever is taken back first, the same is left.
         rest = without_job(taken, "y")
         other = without_job(versions, "y")
-        if rest is not None and other is not None and any(job == "z" for job, _ in life):
+        if rest is not None and other is not None and any(job == "z" for job, _ in history):
             both = [*versions, version(len(versions) + 1, "", other, taken="y")]
             assert without_job(both, "x") == rest
 

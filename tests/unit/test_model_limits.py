@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from swarm.models.limits import NOTHING_STATED, Limits, name_limit_class, read_limits
+from swarm.models.limits import NOTHING_STATED, RateLimits, name_limit_class, read_limits
 
 
 def test_limits_and_what_is_left_of_them_are_read_from_the_headers() -> None:
@@ -17,7 +17,7 @@ def test_limits_and_what_is_left_of_them_are_read_from_the_headers() -> None:
         "anthropic-ratelimit-output-tokens-limit": "400000",
         "anthropic-ratelimit-output-tokens-remaining": "soon",
     }
-    assert read_limits(headers) == Limits(1000, 0, 400_000, 999, -1, -1)
+    assert read_limits(headers) == RateLimits(1000, 0, 400_000, 999, -1, -1)
     assert read_limits({}) == NOTHING_STATED
 
 

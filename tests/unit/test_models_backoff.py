@@ -38,12 +38,14 @@ def test_the_wait_lies_between_half_and_all_of_its_ceiling(attempt: int, kind: s
     assert ceiling / 2 <= backoff_seconds(attempt, failure(kind), random) <= ceiling
 
 
-@given(attempt=st.integers(0, 50), kind=kinds, random=randoms, wish=st.floats(min_value=0.001, max_value=3600))
+@given(attempt=st.integers(0, 50), kind=kinds, random=randoms, reservation=st.floats(min_value=0.001, max_value=3600))
 def test_the_servers_wish_is_never_undercut_and_barely_exceeded(
-    attempt: int, kind: str, random: float, wish: float
+    attempt: int, kind: str, random: float, reservation: float
 ) -> None:
-    assert wish <= backoff_seconds(attempt, failure(kind, wish), random) <= wish * 1.1
+    assert reservation <= backoff_seconds(attempt, failure(kind, reservation), random) <= reservation * 1.1
 
 
 def test_after_a_rate_limit_nobody_waits_alone_for_the_governor_knows_when_there_is_room() -> None:
-    assert [backoff_seconds(n, failure("rate_limit", wish), 0.5) for n in range(9) for wish in (None, 60.0)] == [0] * 18
+    assert [
+        backoff_seconds(n, failure("rate_limit", reservation), 0.5) for n in range(9) for reservation in (None, 60.0)
+    ] == [0] * 18

@@ -82,7 +82,7 @@ replies = message("assistant", thoughts | redacted | texts | calls | novel, max_
 answers = message("user", results | real_texts, max_size=45)
 prompts = real_texts.map(lambda block: {"role": "user", "content": block["text"]}) | answers
 lives = st.tuples(prompts, st.lists(st.tuples(replies, answers), max_size=4)).map(
-    lambda life: [life[0], *(part for turn in life[1] for part in turn)]
+    lambda history: [history[0], *(part for turn in history[1] for part in turn)]
 )
 
 

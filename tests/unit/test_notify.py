@@ -1,13 +1,13 @@
 """The command of `swarm run --notify`, as it is split into words.
 
-Tests of swarm/cli/telling.py.
+Tests of swarm/cli/notifications.py.
 """
 
 from __future__ import annotations
 
 import pytest
 
-from swarm.cli.telling import read_command
+from swarm.cli.notifications import read_command
 from swarm.core.errors import ConfigurationError
 
 

@@ -1,6 +1,6 @@
 """Outcomes, purely: what stands between a reply and the end of its agent.
 
-Tests of swarm/agent/outcomes/deciding.py, swarm/agent/outcomes/grader.py, swarm/agent/outcomes/words.py, swarm/runtime/purse.py.
+Tests of swarm/agent/outcomes/decision.py, swarm/agent/outcomes/grader.py, swarm/agent/outcomes/messages.py, swarm/runtime/budget.py.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from swarm.agent.entries import (
     decode_entry,
     encode_entry,
 )
-from swarm.agent.life import Life, fold
-from swarm.agent.outcomes.deciding import attempt_of
+from swarm.agent.history import History, fold
+from swarm.agent.outcomes.decision import attempt_of
 from swarm.agent.outcomes.grader import grader_definition, make_grader
-from swarm.agent.outcomes.words import SHOWN_OUTPUT, cut_output
+from swarm.agent.outcomes.messages import SHOWN_OUTPUT, cut_output
 from swarm.agent.prompts import first_message
 from swarm.agent.spec import AgentSpec, Limits
 from swarm.definitions.catalogue import load_catalogue
@@ -35,7 +35,7 @@ from swarm.definitions.markdown import read_markdown
 from swarm.definitions.model import AgentDefinition, Outcome
 from swarm.models import Usage
 from swarm.models.catalogue import resolve_model
-from swarm.runtime.purse import MOST_FOR_GRADER, Prices, wish_for
+from swarm.runtime.budget import MOST_FOR_GRADER, Prices, reservation_for
 from swarm.store.values import NANO
 
 BOTH = Outcome(check="make test", rubric="It is short.", tries=2)
@@ -59,7 +59,7 @@ def says(text: str = "done", **given: Any) -> Assistant:
     return Assistant(content=content, stop_reason=given.pop("stop", "end_turn"), usage=Usage(), model="m", **given)
 
 
-def lived(*entries: Entry, spec: AgentSpec | None = None) -> Life:
+def recorded(*entries: Entry, spec: AgentSpec | None = None) -> History:
     begun: list[Entry] = [Started(spec=spec or make_spec()), Prompt(text="write it")]
     return fold("agent-0000000000000000", [*begun, *entries])
 
@@ -76,43 +76,43 @@ GRADING = Grading(grader="agent-1111111111111111", attempt=1)
 
 
 def test_an_end_needs_the_check_and_then_the_grader() -> None:
-    assert next_action(lived(says())) == RunCheck()
+    assert next_action(recorded(says())) == RunCheck()
     checked = [says(), check(1, passed=True)]
-    assert next_action(lived(*checked)) == Grade(Finished(state="completed", text="done"))
-    assert next_action(lived(*checked, GRADING)) == AwaitGrader(GRADING)
-    accepted = lived(*checked, GRADING, grade(1, passed=True))
+    assert next_action(recorded(*checked)) == Grade(Finished(state="completed", text="done"))
+    assert next_action(recorded(*checked, GRADING)) == AwaitGrader(GRADING)
+    accepted = recorded(*checked, GRADING, grade(1, passed=True))
     assert next_action(accepted) == End(Finished(state="completed", text="done"))
 
 
 def test_who_is_judged_by_one_of_them_needs_only_that_one() -> None:
-    assert next_action(lived(says(), spec=make_spec(Outcome(rubric="Short.")))) == Grade(
+    assert next_action(recorded(says(), spec=make_spec(Outcome(rubric="Short.")))) == Grade(
         Finished(state="completed", text="done")
     )
     only_check = make_spec(Outcome(check="true"))
-    assert isinstance(next_action(lived(says(), check(1, passed=True), spec=only_check)), End)
-    assert next_action(lived(says(), spec=make_spec(None))) == End(Finished(state="completed", text="done"))
+    assert isinstance(next_action(recorded(says(), check(1, passed=True), spec=only_check)), End)
+    assert next_action(recorded(says(), spec=make_spec(None))) == End(Finished(state="completed", text="done"))
 
 
 def test_a_refusal_comes_back_as_text_and_the_next_answer_is_judged_anew() -> None:
-    life = lived(says(), check(1, passed=False, text="not yet"))
-    assert isinstance(next_action(life), CallModel) and attempt_of(life) == 2
-    assert life.messages[-1] == {"role": "user", "content": [{"type": "text", "text": "not yet"}]}
-    life.apply(says("done now"))
-    assert next_action(life) == RunCheck()
+    history = recorded(says(), check(1, passed=False, text="not yet"))
+    assert isinstance(next_action(history), CallModel) and attempt_of(history) == 2
+    assert history.messages[-1] == {"role": "user", "content": [{"type": "text", "text": "not yet"}]}
+    history.apply(says("done now"))
+    assert next_action(history) == RunCheck()
 
 
 def test_a_grader_that_refuses_has_the_check_run_again_too() -> None:
-    life = lived(says(), check(1, passed=True), GRADING, grade(1, passed=False, text="shorter"), says("short"))
-    assert next_action(life) == RunCheck()
+    history = recorded(says(), check(1, passed=True), GRADING, grade(1, passed=False, text="shorter"), says("short"))
+    assert next_action(history) == RunCheck()
 
 
 def test_an_empty_answer_that_is_refused_goes_back_to_the_model() -> None:
-    assert isinstance(next_action(lived(says(""), check(1, passed=False, text="not yet"))), CallModel)
+    assert isinstance(next_action(recorded(says(""), check(1, passed=False, text="not yet"))), CallModel)
 
 
 def test_the_last_refusal_ends_the_agent_as_failed_with_its_work() -> None:
     first = [says("first"), check(1, passed=False, text="not yet")]
-    action = next_action(lived(*first, says("second"), check(2, passed=False)))
+    action = next_action(recorded(*first, says("second"), check(2, passed=False)))
     assert isinstance(action, End)
     assert (action.finished.state, action.finished.text) == ("failed", "second")
     assert action.finished.reason == "not accepted after 2 attempts: `make test` exited with 1"
@@ -120,49 +120,49 @@ def test_the_last_refusal_ends_the_agent_as_failed_with_its_work() -> None:
 
 def test_what_could_not_be_judged_is_not_completed() -> None:
     void = Verdict(by="check", attempt=1, passed=False, void=True, summary="the check could not be run: no shell")
-    action = next_action(lived(says(), void))
+    action = next_action(recorded(says(), void))
     assert isinstance(action, End)
     assert (action.finished.state, action.finished.reason) == ("failed", "the check could not be run: no shell")
 
 
 def test_last_words_are_judged_once_and_not_sent_back() -> None:
-    words = Prompt(text="Last words.", purpose="last_words", limit="turns")
-    life = lived(says(), check(1, passed=False, text="not yet"), words, says("the rest is open"))
-    assert next_action(life) == RunCheck()
-    life.apply(check(2, passed=False))
-    action = next_action(life)
+    words = Prompt(text="Last words.", purpose="final_answer", limit="turns")
+    history = recorded(says(), check(1, passed=False, text="not yet"), words, says("the rest is open"))
+    assert next_action(history) == RunCheck()
+    history.apply(check(2, passed=False))
+    action = next_action(history)
     assert isinstance(action, End) and action.finished.state == "failed" and action.finished.stopped_at == "turns"
     assert "stopped at its limit of turns; not accepted" in action.finished.reason
 
 
 def test_what_does_not_claim_success_is_not_judged() -> None:
-    assert isinstance(next_action(lived(says(stop="refusal"))), End)
-    late = Prompt(text="Last words.", purpose="last_words", limit="time")
-    action = next_action(lived(late, says("half")))
+    assert isinstance(next_action(recorded(says(stop="refusal"))), End)
+    late = Prompt(text="Last words.", purpose="final_answer", limit="time")
+    action = next_action(recorded(late, says("half")))
     assert isinstance(action, End) and action.finished.state == "timed_out"
 
 
 def test_those_who_still_work_for_it_are_waited_for_first() -> None:
     begun = [Spawned(children={"toolu_1": "agent-2222222222222222"}, background=["toolu_1"]), says()]
-    life = lived(*begun)
-    assert next_action(life) == Rest(RunCheck())
-    life.apply(check(1, passed=True))
-    assert isinstance(next_action(life), Rest)
+    history = recorded(*begun)
+    assert next_action(history) == Rest(RunCheck())
+    history.apply(check(1, passed=True))
+    assert isinstance(next_action(history), Rest)
 
 
 def test_turns_are_limited_while_work_goes_back_and_forth() -> None:
-    life = lived(says(), check(1, passed=False, text="not yet"), spec=make_spec(max_turns=1))
-    action = next_action(life)
-    assert isinstance(action, Say) and action.prompt.purpose == "last_words"
+    history = recorded(says(), check(1, passed=False, text="not yet"), spec=make_spec(max_turns=1))
+    action = next_action(history)
+    assert isinstance(action, Say) and action.prompt.purpose == "final_answer"
 
 
 def test_the_next_run_has_its_attempts_again() -> None:
     ended = [says(), check(1, passed=False, text="not yet"), says(), check(2, passed=False)]
-    life = lived(*ended, Finished(state="failed", text="done"))
-    assert next_action(life) == Done()
+    history = recorded(*ended, Finished(state="failed", text="done"))
+    assert next_action(history) == Done()
     for entry in (Resumed(), Prompt(text="go on"), says("again")):
-        life.apply(entry)
-    assert next_action(life) == RunCheck() and attempt_of(life) == 1
+        history.apply(entry)
+    assert next_action(history) == RunCheck() and attempt_of(history) == 1
 
 
 def test_verdicts_survive_being_stored() -> None:
@@ -192,7 +192,9 @@ def test_money_is_kept_for_the_grader_but_no_large_part_of_a_small_limit() -> No
     prices = Prices(model, None)
 
     def kept(spec: AgentSpec) -> tuple[int, int]:
-        graded, plain = (wish_for(lived(spec=spec), prices, final=True, now=0, graded=flag) for flag in (True, False))
+        graded, plain = (
+            reservation_for(recorded(spec=spec), prices, final=True, now=0, graded=flag) for flag in (True, False)
+        )
         return graded.closing_tokens - plain.closing_tokens, graded.closing_cost - plain.closing_cost
 
     assert kept(make_spec())[1] > 0

@@ -18,14 +18,14 @@ from swarm import ToolContext, ToolError, ToolImage, tool
 from swarm.agent import notes
 from swarm.agent.decision import RunTools, next_action, settle
 from swarm.agent.entries import Assistant, Prompt, Started, ToolStarted
-from swarm.agent.life import Life
+from swarm.agent.history import History
 from swarm.core.errors import ConfigurationError, Interrupted
 from swarm.definitions import tools
 from swarm.definitions.own.declaration import Declaration, declaration_of
 from swarm.definitions.own.results import render
 from swarm.definitions.tools import Kind
 from swarm.models import Usage
-from swarm.permissions.calls import Call, judge_call
+from swarm.permissions.calls import JudgedCall, judge_call
 from swarm.permissions.rules import Rules, parse_rule
 from swarm.tools.own import make_tool
 from swarm.tools.registry import validate_input
@@ -199,7 +199,7 @@ def test_rules_name_a_tool_and_what_its_calls_are_about(own_table: None, shop: A
 
     def judged(**given: Any) -> str:
         world: dict[str, Any] = {"mode": "acceptEdits", "workspace": Path("/"), "sandboxed": False}
-        return judge_call(Call(tool="charge_card", given=given, rules=rules, **world)).action
+        return judge_call(JudgedCall(tool="charge_card", given=given, rules=rules, **world)).action
 
     assert judged(account="acme-1", cents=1) == "allow"
     assert judged(account="acme-9", cents=1) == judged(account="acme-1", cents=99) == "deny"
@@ -212,15 +212,15 @@ def test_an_interrupted_call_is_run_again_only_if_its_key_makes_that_harmless(
 ) -> None:
     tools.declare(replace(_declared(tool(effects=effects)(order)).row, origin="here"))
     call = {"type": "tool_use", "id": "toolu_1", "name": "order", "input": {}}
-    life = Life("agent-1")
+    history = History("agent-1")
     for entry in (
         Started(spec=world.ctx.spec, tools=[{"name": "order"}]),
         Prompt(text="go"),
         Assistant(content=[call], stop_reason="tool_use", usage=Usage(), model="m"),
         ToolStarted(tool_use_id="toolu_1"),
     ):
-        life.apply(entry)
-    action = next_action(life)
+        history.apply(entry)
+    action = next_action(history)
     assert action == (RunTools([call]) if runs_again else settle([call], notes.INTERRUPTED))
     tool(order)
 

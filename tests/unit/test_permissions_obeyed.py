@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from swarm.permissions.calls import Call
+from swarm.permissions.calls import JudgedCall
 from swarm.permissions.judge import judge
 from swarm.permissions.path_rules import is_protected
 from swarm.permissions.rules import Rules
@@ -25,7 +25,7 @@ NAMES = (
 
 @pytest.mark.parametrize("name", NAMES)
 def test_writing_what_programs_obey_is_asked_about(name: str, tmp_path: Path) -> None:
-    call = Call("Write", {"file_path": name, "content": ""}, Rules(), "acceptEdits", tmp_path, sandboxed=True)
+    call = JudgedCall("Write", {"file_path": name, "content": ""}, Rules(), "acceptEdits", tmp_path, sandboxed=True)
     assert judge(call).action == "ask"
 
 

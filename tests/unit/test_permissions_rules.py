@@ -1,6 +1,6 @@
 """The grammar of rules, and which calls they match.
 
-Tests of swarm/permissions/definition_rules.py, swarm/permissions/judge.py, swarm/permissions/lasting.py, swarm/permissions/modes.py,
+Tests of swarm/permissions/definition_rules.py, swarm/permissions/judge.py, swarm/permissions/lasting_rules.py, swarm/permissions/modes.py,
 swarm/permissions/rules.py.
 """
 
@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from swarm.core.errors import SwarmError
 from swarm.definitions.model import AgentDefinition, PermissionMode
 from swarm.permissions.definition_rules import definition_rules
-from swarm.permissions.judge import Call, Verdict, judge, may_read
-from swarm.permissions.lasting import always_rule
+from swarm.permissions.judge import JudgedCall, Judgement, judge, may_read
+from swarm.permissions.lasting_rules import always_rule
 from swarm.permissions.modes import MODES, at_most
 from swarm.permissions.rules import Action, InvalidRule, Rule, Rules, parse_rule
 
@@ -40,8 +40,8 @@ def call(
     sandboxed: bool = False,
     read_only_sandbox: bool = False,
     plan_file: Path | None = None,
-) -> Verdict:
-    return judge(Call(tool, given, known, mode, workspace, sandboxed, read_only_sandbox, plan_file))
+) -> Judgement:
+    return judge(JudgedCall(tool, given, known, mode, workspace, sandboxed, read_only_sandbox, plan_file))
 
 
 # -- the grammar ------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from swarm.definitions.model import PermissionMode
-from swarm.permissions.judge import Call, Verdict, judge
+from swarm.permissions.judge import JudgedCall, Judgement, judge
 from swarm.permissions.rules import Rules, parse_rule
 from swarm.permissions.shell.looks import is_harmless_part
 from swarm.permissions.shell.parse import parse_command
@@ -28,8 +28,8 @@ def rules(*, allow: str = "", ask: str = "", deny: str = "") -> Rules:
 
 def run(
     command: str, known: Rules, workspace: Path, *, mode: PermissionMode = "default", sandboxed: bool = False
-) -> Verdict:
-    return judge(Call("Bash", {"command": command}, known, mode, workspace, sandboxed))
+) -> Judgement:
+    return judge(JudgedCall("Bash", {"command": command}, known, mode, workspace, sandboxed))
 
 
 # -- patterns ---------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from swarm.definitions.model import PermissionMode
-from swarm.permissions.judge import Call, Verdict, find_plain_look, judge
+from swarm.permissions.judge import JudgedCall, Judgement, find_plain_look, judge
 from swarm.permissions.rules import Rules, parse_rule
 
 
@@ -25,16 +25,16 @@ def judge_command(
     deny: str = "",
     mode: PermissionMode = "default",
     sandboxed: bool = False,
-) -> Verdict:
+) -> Judgement:
     lists = {"allow": allow, "ask": ask, "deny": deny}
     rules = [parse_rule(entry, action, "a test") for action, entry in lists.items() if entry]  # type: ignore[arg-type]
-    return judge(Call("Bash", {"command": command}, Rules(rules=tuple(rules)), mode, workspace, sandboxed))
+    return judge(JudgedCall("Bash", {"command": command}, Rules(rules=tuple(rules)), mode, workspace, sandboxed))
 
 
 def look(command: str, workspace: Path, *, deny: str = "") -> list[str] | None:
     """What is run of it where there is no sandbox."""
     rules = (parse_rule(deny, "deny", "a test"),) if deny else ()
-    return find_plain_look(Call("Bash", {"command": command}, Rules(rules=rules), "default", workspace, False))
+    return find_plain_look(JudgedCall("Bash", {"command": command}, Rules(rules=rules), "default", workspace, False))
 
 
 X = "x='a[$(touch P)]'; "

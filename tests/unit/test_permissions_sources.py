@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swarm.permissions.judge import Call, judge
+from swarm.permissions.judge import JudgedCall, judge
 from swarm.permissions.opencode_rules import read_opencode_permission
 from swarm.permissions.rules import Rules
 from swarm.permissions.sources import load_permission_settings
@@ -109,7 +109,7 @@ def test_what_claude_code_never_consults_allows_nothing(places: tuple[Path, Path
     ]
     for tool in ("Edit", "Bash"):
         given_ = {"file_path": "b.py", "command": "rm -rf build"}
-        assert judge(Call(tool, given_, loaded.rules, "default", workspace, sandboxed=False)).action == "ask"
+        assert judge(JudgedCall(tool, given_, loaded.rules, "default", workspace, sandboxed=False)).action == "ask"
     texts = [str(problem) for problem in loaded.problems]
     assert any("'Write(**/*.py)'" in text and "Write Edit(**/*.py)." in text for text in texts)
     assert any("there is no tool 'MultiEdit'. If Edit is meant, write Edit." in text for text in texts)
@@ -230,7 +230,7 @@ def translated(permission: Any) -> Rules:
 
 
 def decide(known: Rules, tool: str, given_: dict[str, Any]) -> str:
-    return judge(Call(tool, given_, known, "bypassPermissions", Path("/nonexistent/w"), sandboxed=False)).action
+    return judge(JudgedCall(tool, given_, known, "bypassPermissions", Path("/nonexistent/w"), sandboxed=False)).action
 
 
 def test_the_usual_tables_mean_what_their_authors_meant() -> None:

@@ -22,7 +22,7 @@ from swarm.agent.entries import (
     ToolFinished,
     ToolStarted,
 )
-from swarm.agent.life import Life, fold
+from swarm.agent.history import History, fold
 from swarm.agent.programs import ProgramModel
 from swarm.agent.spec import AgentSpec
 from swarm.core.errors import PermanentModelError
@@ -47,10 +47,10 @@ def make_spec(*, restart: bool = False) -> AgentSpec:
     return AgentSpec(definition=definition, **given)
 
 
-def ask(life: Life, *, tools_allowed: bool = True) -> Reply:
-    assert life.spec is not None
-    request = ModelRequest(model="m", system="", messages=life.messages, tools_allowed=tools_allowed)
-    return ProgramModel(life.spec).complete(request)
+def ask(history: History, *, tools_allowed: bool = True) -> Reply:
+    assert history.spec is not None
+    request = ModelRequest(model="m", system="", messages=history.messages, tools_allowed=tools_allowed)
+    return ProgramModel(history.spec).complete(request)
 
 
 def says(reply: Reply) -> Assistant:
@@ -66,12 +66,12 @@ def run(entries: list[Entry], text: str, *, is_error: bool = False) -> list[Entr
     """The same with one more run of the program."""
     reply = says(ask(fold("agent-1", entries)))
     call = reply.content[0]["id"]
-    heard = Exchanged(text="hello", cursor="3-0")
+    hook_state = Exchanged(text="hello", cursor="3-0")
     return [
         *entries,
         reply,
         ToolStarted(tool_use_id=call),
-        heard,
+        hook_state,
         ToolFinished(tool_use_id=call, text=text, is_error=is_error),
     ]
 
@@ -81,12 +81,12 @@ def test_it_is_run_with_its_task_and_its_result_is_the_answer() -> None:
     [call] = entries[2].content  # type: ignore[union-attr]
     assert call["name"] == "Program"
     assert call["input"] == {"command": "python3 'my clerk.py'", "prompt": "fill it", "earlier": []}
-    life = fold("agent-1", entries)
-    assert life.cursor == "3-0" and not life.pending
-    reply = ask(life)
+    history = fold("agent-1", entries)
+    assert history.cursor == "3-0" and not history.pending
+    reply = ask(history)
     assert (reply.content, reply.stop_reason) == ([{"type": "text", "text": "42"}], "end_turn")
-    life.apply(says(reply))
-    action = next_action(life)
+    history.apply(says(reply))
+    action = next_action(history)
     assert isinstance(action, End) and (action.finished.state, action.finished.text) == ("completed", "42")
 
 
@@ -109,9 +109,9 @@ def test_wherever_its_journal_is_cut_the_next_thing_is_the_same() -> None:
 
 
 def test_its_failure_is_the_agents() -> None:
-    life = fold("agent-1", run(begin(make_spec()), "exit code 3", is_error=True))
+    history = fold("agent-1", run(begin(make_spec()), "exit code 3", is_error=True))
     with pytest.raises(PermanentModelError, match="exit code 3"):
-        ask(life)
+        ask(history)
     with pytest.raises(PermanentModelError, match="not begun"):
         ask(fold("agent-1", begin(make_spec())), tools_allowed=False)
 

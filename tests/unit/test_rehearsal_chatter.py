@@ -1,6 +1,6 @@
 """The scenario of agents that write to each other: everybody writes to everybody, and what is refused is sent again.
 
-Tests of swarm/rehearsal/chatter.py, swarm/rehearsal/conversation.py.
+Tests of tests/rehearsal/chatter.py, swarm/rehearsal/conversation.py.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections import Counter
 
 from swarm.rehearsal.conversation import Conversation
-from swarm.rehearsal.scenario import Reply
+from swarm.rehearsal.scenario import ScriptedReply
 from tests.rehearsal.chatter import answer_chatter, message_text, receiver_of
 
 
-def ask(prompt: str, *results: str, turn: int = 0) -> Reply | None:
+def ask(prompt: str, *results: str, turn: int = 0) -> ScriptedReply | None:
     return answer_chatter(
         Conversation(
             model="m",
@@ -29,7 +29,7 @@ def ask(prompt: str, *results: str, turn: int = 0) -> Reply | None:
     )
 
 
-def sent(reply: Reply | None) -> list[tuple[str, str]]:
+def sent(reply: ScriptedReply | None) -> list[tuple[str, str]]:
     assert reply is not None
     return [(call.input["to"], call.input["message"]) for call in reply.tools]
 

@@ -1,6 +1,6 @@
 """The API's rules: what a correct loop sends passes, what a broken one sends is refused.
 
-Tests of swarm/rehearsal/checks.py.
+Tests of tests/rehearsal/checks.py.
 """
 
 from __future__ import annotations

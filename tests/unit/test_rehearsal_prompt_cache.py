@@ -1,6 +1,6 @@
 """The simulated prompt cache: what is read, what is written, when it is there, when it is gone.
 
-Tests of swarm/rehearsal/prompt_cache.py.
+Tests of tests/rehearsal/prompt_cache.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What the rehearsal server refuses of summaries, because the API would, or because it would be wrong without a word.
 
-Tests of swarm/rehearsal/checks.py, swarm/rehearsal/summaries.py.
+Tests of tests/rehearsal/checks.py, tests/rehearsal/summaries.py.
 """
 
 from __future__ import annotations

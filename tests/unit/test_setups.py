@@ -1,6 +1,6 @@
 """The setup of a workspace: in whose files it is found, what it amounts to, and that it must be trusted.
 
-Tests of swarm/client/gathering.py, swarm/definitions/setups.py, swarm/permissions/trust.py.
+Tests of swarm/client/project.py, swarm/definitions/setups.py, swarm/permissions/trust.py.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from swarm.client.gathering import gather, is_trusted
 from swarm.client.order import Order
 from swarm.client.preparation import prepare_order
+from swarm.client.project import gather, is_trusted
 from swarm.core.settings import Settings
 from swarm.definitions.setups import MAX_COMMAND_BYTES, Setup, read_setup
 from swarm.permissions.trust import TrustStore

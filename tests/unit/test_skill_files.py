@@ -1,7 +1,7 @@
 """What skills and commands of all the systems are read as, and the words that they become.
 
 Tests of swarm/capabilities/skills/commands.py, swarm/capabilities/skills/model.py, swarm/capabilities/skills/places.py,
-swarm/capabilities/skills/reading.py, swarm/capabilities/skills/telling.py.
+swarm/capabilities/skills/reader.py, swarm/capabilities/skills/messages.py.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from swarm.capabilities.skills.messages import Arguments, list_skills, render_skill
 from swarm.capabilities.skills.model import Package, Skill, Skills
 from swarm.capabilities.skills.places import load_skills
-from swarm.capabilities.skills.telling import Arguments, list_skills, render_skill
 from swarm.definitions.catalogue import check_path
 
 WILD = {

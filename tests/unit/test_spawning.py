@@ -1,6 +1,6 @@
 """What `Agent` calls make of a parent: forks are what their parent is now.
 
-Tests of swarm/agent/spec.py, swarm/runtime/spawning.py, swarm/tools/agents.py.
+Tests of swarm/agent/spec.py, swarm/runtime/spawner.py, swarm/tools/agents.py.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from swarm.agent.entries import Answered, Assistant, Prompt, Started
-from swarm.agent.life import Life, fold
-from swarm.agent.needs import Has, find_lack, needs_of
+from swarm.agent.history import History, fold
+from swarm.agent.needs import Has, find_unmet, needs_of
 from swarm.agent.spec import AgentSpec
 from swarm.definitions.catalogue import Catalogue
 from swarm.definitions.model import AgentDefinition
 from swarm.models import Usage
-from swarm.runtime.spawning import plan_children
+from swarm.runtime.spawner import plan_children
 from swarm.tools.agents import AGENT, naming_types
 
 
@@ -25,7 +25,7 @@ def _call(call_id: str, name: str, /, **given: Any) -> Assistant:
     return Assistant(content=[block], stop_reason="tool_use", usage=Usage(), model="m")
 
 
-def _parent(**definition: Any) -> Life:
+def _parent(**definition: Any) -> History:
     spec = AgentSpec(
         agent_id="agent-0000000000000000",
         job_id="job-0000000000000000",
@@ -40,7 +40,7 @@ def _parent(**definition: Any) -> Life:
     return fold("agent-0000000000000000", [Started(spec=spec), Prompt(text="go")])
 
 
-def _fork(parent: Life) -> AgentSpec:
+def _fork(parent: History) -> AgentSpec:
     parent.apply(_call("fork", "Agent", description="a part", prompt="do a part", fork=True))
     plan = plan_children(list(parent.pending.values()), parent, Catalogue(definitions={}), lambda who: who)
     child = plan.children["fork"]
@@ -143,5 +143,5 @@ def test_how_an_agent_runs_is_its_types_or_the_calls_choice(
     assert isinstance(child, AgentSpec)
     assert (child.host, child.max_seconds, child.teammate) == (host, seconds, teammate)
     assert needs_of(child).wants == (("host:here",) if host else ())
-    lack = find_lack(needs_of(child), Has(offers={"host:there": ""}))
-    assert bool(host) == ("the host here" in lack) and not find_lack(needs_of(child), Has(offers={"host:here": ""}))
+    lack = find_unmet(needs_of(child), Has(offers={"host:there": ""}))
+    assert bool(host) == ("the host here" in lack) and not find_unmet(needs_of(child), Has(offers={"host:here": ""}))

@@ -1,4 +1,7 @@
-"""Redis commands are sent by stores: `swarm/store`, and modules that take a `Keyspace`. Everybody else calls a store's methods."""
+"""Redis commands are sent by stores: `swarm/store`, and modules that take a `Keyspace`. Everybody else calls a store's methods.
+
+Tests of swarm/store/store.py, swarm/store/keyspace.py, swarm/store/jobs.py.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ def _find_commands(module: ast.Module) -> Iterator[int]:
     for node in ast.walk(module):
         if isinstance(node, ast.Attribute) and node.attr in ("keyspace", "_keyspace") and id(node) not in given:
             yield node.lineno
-        elif isinstance(node, ast.Attribute) and node.attr in ("client", "hasty", "key", "run"):
+        elif isinstance(node, ast.Attribute) and node.attr in ("client", "no_retry", "key", "run"):
             yield from [node.lineno] * (ast.unparse(node.value).split(".")[-1] in ("store", "_store"))
 
 

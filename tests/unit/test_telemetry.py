@@ -1,6 +1,6 @@
 """Spans and figures of journals, and the names under which they are told.
 
-Tests of swarm/store/roster.py, swarm/telemetry/metrics.py, swarm/telemetry/names.py, swarm/telemetry/spans.py.
+Tests of swarm/telemetry/metrics.py, swarm/telemetry/names.py, swarm/telemetry/spans.py, swarm/telemetry/store.py.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def entry(kind: str, at: float, **fields: Any) -> dict[str, Any]:
     return {"kind": kind, "v": 1, "at": at, **fields}
 
 
-LIFE = [
+HISTORY = [
     entry("started", 10.0),
     entry("prompt", 10.0, text="go"),
     entry("model_failed", 11.0, error="busy", error_kind="overloaded", permanent=False),
@@ -52,7 +52,7 @@ LIFE = [
 ]
 
 
-def fold_life(*, parent: str | None = None) -> tuple[Fold, list[Span], dict[str, int]]:
+def fold_history(*, parent: str | None = None) -> tuple[Fold, list[Span], dict[str, int]]:
     view = AgentView(
         id="agent-1",
         job_id="job-1",
@@ -67,7 +67,7 @@ def fold_life(*, parent: str | None = None) -> tuple[Fold, list[Span], dict[str,
         created_at=9.0,
     )
     fold, spans, counts = Fold(view, "anthropic", job_span_id("job-1")), list[Span](), dict[str, int]()
-    for number, one in enumerate(LIFE, 1):
+    for number, one in enumerate(HISTORY, 1):
         made, added = fold.take(StoredEntry(number, number, json.dumps(one)))
         spans += made
         counts = {name: counts.get(name, 0) + added[name] for name in counts.keys() | added.keys()}
@@ -75,7 +75,7 @@ def fold_life(*, parent: str | None = None) -> tuple[Fold, list[Span], dict[str,
 
 
 def test_a_life_becomes_a_tree_of_spans_and_a_later_run_is_linked_to_the_one_before() -> None:
-    fold, spans, _ = fold_life()
+    fold, spans, _ = fold_history()
     told = {(span.name, span.start, span.end, span.error) for span in spans}
     assert told == {
         ("chat m", 11.0, 11.0, "overloaded"),
@@ -91,12 +91,12 @@ def test_a_life_becomes_a_tree_of_spans_and_a_later_run_is_linked_to_the_one_bef
     assert [span.id for span in spans if not span.parent] == [job_span_id("job-1")]
     assert {span.parent for span in spans if span.name.split()[0] in ("chat", "execute_tool")} == {first.id}
     assert fold.children == {"agent-child": 0, "agent-late": 1}
-    assert len({span.id for span in spans}) == len(spans) and fold_life()[1] == spans
-    assert not any(span.name.startswith("invoke_workflow") for span in fold_life(parent="agent-0")[1])
+    assert len({span.id for span in spans}) == len(spans) and fold_history()[1] == spans
+    assert not any(span.name.startswith("invoke_workflow") for span in fold_history(parent="agent-0")[1])
 
 
 def test_figures_of_entries_are_those_of_the_table() -> None:
-    _, _, counts = fold_life()
+    _, _, counts = fold_history()
     samples = list(read_counted({name: str(value) for name, value in counts.items()}))
     values = {(one.figure, *one.labels): one.value for one in samples}
     assert values == {

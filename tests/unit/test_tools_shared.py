@@ -1,8 +1,9 @@
 """The tools of board, scratchpad and team: their schemas, their checks, and who gets them.
 
-Tests of mailbox/rendering.py, swarm/capabilities/team/board.py, swarm/capabilities/team/board_tools.py,
-swarm/capabilities/team/scratchpad.py, swarm/capabilities/team/scratchpad_tools.py, swarm/capabilities/team/team_tools.py,
-swarm/definitions/tools.py, swarm/runtime/offering.py, swarm/tools/schemas.py.
+Tests of mailbox/markup.py, swarm/capabilities/team/board.py, swarm/capabilities/team/board_tools.py,
+swarm/capabilities/team/scratchpad.py, swarm/capabilities/team/scratchpad_tools.py,
+swarm/capabilities/team/team_tools.py, swarm/definitions/tools.py, swarm/runtime/request_prefix.py,
+swarm/tools/schemas.py.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 
 from swarm.agent.decision import RunTools, Settle, SpawnAgents, Wait, next_action
 from swarm.agent.entries import Assistant, Prompt, Spawned, Started, ToolFinished
-from swarm.agent.life import fold
+from swarm.agent.history import fold
 from swarm.agent.spec import AgentSpec, Limits
 from swarm.capabilities.team.board import check_role, check_subject, check_text
 from swarm.capabilities.team.scratchpad import MAX_NAME_CHARACTERS, check_page
@@ -26,9 +27,9 @@ from swarm.definitions.catalogue import load_catalogue
 from swarm.definitions.tools import all_rows
 from swarm.mailbox import Message, render_mail
 from swarm.models import Usage
-from swarm.permissions.judge import Call, judge
+from swarm.permissions.judge import JudgedCall, judge
 from swarm.permissions.rules import Rules
-from swarm.runtime.openings import is_of_use, with_team_tools
+from swarm.runtime.request_prefix import is_of_use, with_team_tools
 from tests.tool_world import make_world, tool_named
 
 SHARED = [row for row in all_rows() if row.name.startswith(("Board", "Scratchpad", "Team"))]
@@ -161,7 +162,7 @@ def test_a_teammates_list_of_tools_is_lengthened_by_what_a_team_needs(tmp_path: 
 
 def test_no_mode_asks_anybody_about_what_agents_share(tmp_path: Path) -> None:
     for row in SHARED:
-        verdict = judge(Call(row.name, {}, Rules(), "default", tmp_path, sandboxed=False))
+        verdict = judge(JudgedCall(row.name, {}, Rules(), "default", tmp_path, sandboxed=False))
         assert verdict.action == "allow", (row.name, verdict)
 
 
@@ -171,7 +172,7 @@ def test_no_mode_asks_anybody_about_what_agents_share(tmp_path: Path) -> None:
 def test_changes_run_one_by_one_before_agents_are_started_and_waiting_comes_last(tmp_path: Path) -> None:
     names = ["BoardWait", "Agent", "TeamCreate", "BoardList", "BoardAdd", "BoardAdd", "TeamDelete"]
     calls = [{"type": "tool_use", "id": f"t{n}", "name": name, "input": {}} for n, name in enumerate(names)]
-    life = fold(
+    history = fold(
         "agent-0000000000000000",
         [
             Started(spec=_spec(tmp_path), tools=[{"name": name} for name in sorted(set(names))]),
@@ -180,19 +181,19 @@ def test_changes_run_one_by_one_before_agents_are_started_and_waiting_comes_last
         ],
     )
     ran: list[list[str]] = []
-    while life.pending:
-        match next_action(life):
+    while history.pending:
+        match next_action(history):
             case RunTools(calls=chosen):
                 ran.append([call["id"] for call in chosen])
                 for call in chosen:
-                    life.apply(ToolFinished(tool_use_id=call["id"], text="done"))
+                    history.apply(ToolFinished(tool_use_id=call["id"], text="done"))
             case SpawnAgents(calls=chosen):
                 ran.append(["spawn"])
-                life.apply(Spawned(children={call["id"]: "agent-1" for call in chosen}, background=["t1"]))
+                history.apply(Spawned(children={call["id"]: "agent-1" for call in chosen}, background=["t1"]))
             case Settle(results=results):
                 for result in results:
-                    life.apply(result)
+                    history.apply(result)
             case Wait(call=call):
                 ran.append([call["id"]])
-                life.apply(ToolFinished(tool_use_id=call["id"], text="waited"))
+                history.apply(ToolFinished(tool_use_id=call["id"], text="waited"))
     assert ran == [["t2"], ["t3"], ["t4"], ["t5"], ["spawn"], ["t6"], ["t0"]]

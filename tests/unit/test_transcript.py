@@ -1,4 +1,7 @@
-"""What a reader sees of a journal is decided in one place, and everybody who shows it takes it from there."""
+"""What a reader sees of a journal is decided in one place, and everybody who shows it takes it from there.
+
+Tests of swarm/agent/transcript.py, swarm/agent/items.py, swarm/agent/passages.py.
+"""
 
 from __future__ import annotations
 

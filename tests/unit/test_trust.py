@@ -1,6 +1,6 @@
 """Trust: what came with a workspace grants nothing until its person trusted exactly that.
 
-Tests of swarm/client/gathering.py, swarm/definitions/catalogue.py, swarm/definitions/grants.py, swarm/permissions/trust.py.
+Tests of swarm/client/project.py, swarm/definitions/catalogue.py, swarm/definitions/grants.py, swarm/permissions/trust.py.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from swarm.agent.spec import Limits
-from swarm.client.gathering import gather, is_trusted
 from swarm.client.order import Order
 from swarm.client.preparation import prepare_order
+from swarm.client.project import gather, is_trusted
 from swarm.core.errors import ConfigurationError
 from swarm.core.settings import Settings
 from swarm.definitions.catalogue import load_catalogue

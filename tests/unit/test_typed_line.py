@@ -1,13 +1,13 @@
 """The line that is typed below the live tree.
 
-Tests of swarm/cli/talking.py.
+Tests of swarm/cli/live_editor.py.
 """
 
 from __future__ import annotations
 
 import pytest
 
-from swarm.cli.talking import Editor
+from swarm.cli.live_editor import Editor
 
 
 @pytest.mark.parametrize(

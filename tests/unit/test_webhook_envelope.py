@@ -12,12 +12,12 @@ from standardwebhooks import Webhook, WebhookVerificationError
 
 from swarm.capabilities.webhooks.addresses import names_of, read_address
 from swarm.capabilities.webhooks.envelope import LONGEST_SECONDS, next_try_seconds, seal, to_cloud_event
-from swarm.capabilities.webhooks.notices import Notice
+from swarm.capabilities.webhooks.notices import WebhookNotice
 from swarm.core.errors import ConfigurationError
 from swarm.core.settings import Settings, load_settings
 
 OLD, NEW = "whsec_" + "A" * 32, "whsec_" + "B" * 32
-NOTICE = Notice(
+NOTICE = WebhookNotice(
     type="question",
     job_id="job-1",
     agent_id="agent-1",

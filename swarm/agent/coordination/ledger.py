@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from html import unescape
 from typing import Any, Literal
 
-from swarm.agent.coordination.words import SENT_BACK
+from swarm.agent.coordination.messages import SENT_BACK
 from swarm.agent.entries import Assistant, Entry, Mail, Prompt, Spawned, ToolFinished
 from swarm.definitions.model import Phase
 from swarm.definitions.tools import Kind, row_of
@@ -27,7 +27,7 @@ _HEAD = re.compile(r"\[[^\n\]]*: (\w+), (\d+) tool calls,")
 
 
 @dataclass(frozen=True)
-class Order:
+class WorkOrder:
     """One call that started an agent, or had one go on."""
 
     call_id: str
@@ -54,10 +54,10 @@ class Order:
 
 
 @dataclass
-class Ledger:
+class WorkLedger:
     """Fields are for reading; only `note` changes them."""
 
-    orders: list[Order] = field(default_factory=list)
+    orders: list[WorkOrder] = field(default_factory=list)
     concluded_at: int = 0
     """When the coordinator last wrote a page for others."""
     sent_back: int = 0
@@ -118,15 +118,15 @@ class Ledger:
 
     # -- reading -------------------------------------------------------------------------------------------
 
-    def of_phase(self, phase: Phase) -> list[Order]:
+    def of_phase(self, phase: Phase) -> list[WorkOrder]:
         """The orders of a phase, oldest first."""
         return [order for order in self.orders if order.phase == phase]
 
-    def open(self, phase: Phase | None = None) -> list[Order]:
+    def open(self, phase: Phase | None = None) -> list[WorkOrder]:
         """The orders that nothing has come back of yet."""
         return [order for order in self.orders if order.ended_at is None and phase in (None, order.phase)]
 
-    def find(self, who: str) -> list[Order]:
+    def find(self, who: str) -> list[WorkOrder]:
         """The orders of an agent, by its id or name."""
         ids = {order.agent_id for order in self.orders if who in (order.agent_id, order.name)}
         return [order for order in self.orders if order.agent_id in ids]
@@ -138,9 +138,9 @@ def read_verdict(text: str) -> VerdictWord:
     return found[-1] if found else ""
 
 
-def _order(call: Block, agent_id: str, number: int, *, background: bool) -> Order:
+def _order(call: Block, agent_id: str, number: int, *, background: bool) -> WorkOrder:
     given = call["input"]
-    return Order(
+    return WorkOrder(
         call_id=call["id"],
         agent_id=agent_id,
         phase=given.get("phase", "implementation"),

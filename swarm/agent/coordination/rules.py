@@ -12,14 +12,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from swarm.agent.coordination import words
-from swarm.agent.coordination.ledger import Ledger, Order
+from swarm.agent.coordination import messages
+from swarm.agent.coordination.ledger import WorkLedger, WorkOrder
 from swarm.agent.entries import Prompt
 from swarm.definitions.tools import row_of
 from swarm.models import Block
 
 if TYPE_CHECKING:
-    from swarm.agent.life import Life
+    from swarm.agent.history import History
 
 MOST_SENT_BACK = 2
 """How often in a row prompts are sent back; the next one is let through, with a note."""
@@ -64,17 +64,17 @@ class Review:
     """What is told about those that are carried out."""
 
 
-def review_orders(calls: Sequence[Block], life: Life) -> Review:
+def review_orders(calls: Sequence[Block], history: History) -> Review:
     """Judge the `Agent` calls of one reply, in their order: those that are let through count for the ones after them."""
-    review, ledger = Review(), life.ledger
-    if ledger is None or life.spec is None:
+    review, ledger = Review(), history.ledger
+    if ledger is None or history.spec is None:
         return review
-    rules: set[str] = set(life.spec.definition.coordination)
-    if life.spec.is_carried:
+    rules: set[str] = set(history.spec.definition.coordination)
+    if history.spec.is_carried:
         # Everybody writes to a copy of their own.
         rules.discard("leases")
-    can_conclude = any(row_of(name).concludes for name in life.tool_names())
-    batch = _Batch(ledger, rules, can_conclude=can_conclude)
+    can_conclude = any(row_of(name).concludes for name in history.tool_names())
+    batch = _CallBatch(ledger, rules, can_conclude=can_conclude)
     for call in calls:
         given = call["input"] if isinstance(call["input"], dict) else {}
         refusal, notes = batch.judge(given)
@@ -88,14 +88,14 @@ def review_orders(calls: Sequence[Block], life: Life) -> Review:
 
 
 @dataclass
-class _Batch:
+class _CallBatch:
     """The ledger, and the orders of this reply that are let through."""
 
-    ledger: Ledger
+    ledger: WorkLedger
     rules: set[str]
     can_conclude: bool
     research: list[str] = field(default_factory=list)
-    writers: list[Order] = field(default_factory=list)
+    writers: list[WorkOrder] = field(default_factory=list)
     sent_back: int = 0
 
     def __post_init__(self) -> None:
@@ -111,9 +111,9 @@ class _Batch:
         gap = "" if "self-contained" not in self.rules or goes_on else find_gap(given)
         if gap and self.sent_back < MOST_SENT_BACK:
             self.sent_back += 1
-            return words.sent_back(gap), []
+            return messages.sent_back(gap), []
         hint = _find_hint(given, self.ledger) if "hints" in self.rules and not goes_on else ""
-        return "", list(filter(None, (words.let_through(gap) if gap else "", hint)))
+        return "", list(filter(None, (messages.let_through(gap) if gap else "", hint)))
 
     def take(self, given: dict[str, Any]) -> None:
         description, name = str(given.get("description", "")), str(given.get("name") or "")
@@ -123,16 +123,16 @@ class _Batch:
             files = tuple(map(str, given.get("files") or ()))
             who = "an agent of this reply"
             self.writers.append(
-                Order("", who, "implementation", description, files, name, given_at=0, background=False)
+                WorkOrder("", who, "implementation", description, files, name, given_at=0, background=False)
             )
 
     def _refuse(self, given: dict[str, Any], goes_on: str) -> str:
         phase = given.get("phase")
         if phase is None:
-            return words.NO_PHASE
+            return messages.NO_PHASE
         if phase == "verification" and "verification" in self.rules and goes_on:
             built = any(order.phase == "implementation" for order in self.ledger.find(goes_on))
-            return words.SAME_HANDS.format(who=goes_on) if built else ""
+            return messages.SAME_HANDS.format(who=goes_on) if built else ""
         if phase != "implementation":
             return ""
         refusal = self._refuse_unread() if "synthesis" in self.rules else ""
@@ -141,21 +141,21 @@ class _Batch:
     def _refuse_unread(self) -> str:
         """Nothing is implemented while research runs, or before its reports are summed up."""
         if self.research:
-            return words.research_runs(self.research)
+            return messages.research_runs(self.research)
         reported_at = max((order.ended_at or 0 for order in self.ledger.of_phase("research")), default=0)
-        return words.NO_SYNTHESIS if self.can_conclude and reported_at > self.ledger.concluded_at else ""
+        return messages.NO_SYNTHESIS if self.can_conclude and reported_at > self.ledger.concluded_at else ""
 
     def _refuse_files(self, given: dict[str, Any], goes_on: str) -> str:
         files = list(map(str, given.get("files") or ()))
         if not files:
-            return words.NO_FILES
+            return messages.NO_FILES
         others = [order for order in self.writers if goes_on not in (order.agent_id, order.name) or not goes_on]
         if held := find_holder(files, others):
-            return words.file_is_held(held[1], _called(held[0]), held[0].description)
+            return messages.file_is_held(held[1], _called(held[0]), held[0].description)
         return ""
 
 
-def _find_hint(given: dict[str, Any], ledger: Ledger) -> str:
+def _find_hint(given: dict[str, Any], ledger: WorkLedger) -> str:
     files = list(map(str, given.get("files") or ()))
     if given.get("phase") != "implementation" or not files:
         return ""
@@ -167,10 +167,10 @@ def _find_hint(given: dict[str, Any], ledger: Ledger) -> str:
     best = max(known, key=lambda order: known[order], default=None)
     if best is None or known[best] * 2 <= len(files):
         return ""
-    return words.knows_files(_called(best), best.description, known[best], len(files))
+    return messages.knows_files(_called(best), best.description, known[best], len(files))
 
 
-def find_unverified(ledger: Ledger) -> list[Order]:
+def find_unverified(ledger: WorkLedger) -> list[WorkOrder]:
     """The implementations that no successful verification by somebody else has begun after."""
     passed = [
         order
@@ -184,35 +184,35 @@ def find_unverified(ledger: Ledger) -> list[Order]:
     ]
 
 
-def refuse_end(life: Life) -> Prompt | None:
+def refuse_end(history: History) -> Prompt | None:
     """What is said instead of an end that comes too early; None if it may come."""
-    ledger = life.ledger
-    if not _holds_end(life) or ledger is None or ledger.open() or ledger.end_refused >= MOST_END_REFUSED:
+    ledger = history.ledger
+    if not _holds_end(history) or ledger is None or ledger.open() or ledger.end_refused >= MOST_END_REFUSED:
         return None
     unverified = find_unverified(ledger)
     if not unverified:
         return None
-    return Prompt(text=words.not_verified(_name_all(unverified)), purpose="coordination")
+    return Prompt(text=messages.not_verified(_name_all(unverified)), purpose="coordination")
 
 
-def note_end(life: Life) -> str:
+def note_end(history: History) -> str:
     """What is to be known of an end that was insisted on; empty if nothing is."""
-    unverified = find_unverified(life.ledger) if _holds_end(life) and life.ledger is not None else []
-    return words.ended_unverified(_name_all(unverified)) if unverified else ""
+    unverified = find_unverified(history.ledger) if _holds_end(history) and history.ledger is not None else []
+    return messages.ended_unverified(_name_all(unverified)) if unverified else ""
 
 
-def _holds_end(life: Life) -> bool:
-    return life.spec is not None and "verification" in life.spec.definition.coordination
+def _holds_end(history: History) -> bool:
+    return history.spec is not None and "verification" in history.spec.definition.coordination
 
 
-def _name_all(orders: Sequence[Order]) -> list[str]:
+def _name_all(orders: Sequence[WorkOrder]) -> list[str]:
     named = [
         f"{order.description} ({', '.join(order.files[:3])})" if order.files else order.description for order in orders
     ]
     return named if len(named) <= 5 else [*named[:5], f"{len(named) - 5} more"]
 
 
-def _called(order: Order) -> str:
+def _called(order: WorkOrder) -> str:
     return order.name or order.agent_id
 
 
@@ -246,7 +246,7 @@ def find_gap(given: Mapping[str, Any]) -> str:
 # -- leases ------------------------------------------------------------------------------------------------------
 
 
-def find_holder(files: Sequence[str], orders: Iterable[Order]) -> tuple[Order, str] | None:
+def find_holder(files: Sequence[str], orders: Iterable[WorkOrder]) -> tuple[WorkOrder, str] | None:
     """An order that holds one of these files, and the file; None if none does."""
     for order in orders:
         for held in order.files:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from swarm.agent.outcomes.words import VERDICT_SCHEMA, ask_grader
+from swarm.agent.outcomes.messages import VERDICT_SCHEMA, ask_grader
 from swarm.agent.spec import AgentSpec
 from swarm.core.ids import child_agent_id
 from swarm.definitions.markdown import read_markdown

@@ -42,7 +42,7 @@ class Lot:
 
 
 @dataclass(frozen=True)
-class Due:
+class DueLots:
     """The lots to look at now, with what is known of all of them."""
 
     now: float
@@ -77,7 +77,7 @@ class Batches:
         bodies = _pairs(found[1:])
         return Lot(lot, found[0], self._keyspace.now(), len(bodies)), bodies
 
-    def due(self) -> Due:
+    def due(self) -> DueLots:
         """Take the lots that are to be looked at."""
         now, taken, *found = self._keyspace.run("due_lots", LOOK_SECONDS)
         rows = [found[first : first + 7] for first in range(0, len(found), 7)]
@@ -85,7 +85,7 @@ class Batches:
             Lot(lot, server, float(made), int(count), batch, sure == "1", json.loads(refused))
             for lot, server, made, count, batch, sure, refused in rows
         ]
-        return Due(float(now), json.loads(taken), lots)
+        return DueLots(float(now), json.loads(taken), lots)
 
     def note(self, lot: Lot, batch: str, *, sure: bool, again_in: float, wrong: str = "") -> None:
         """The lot is this batch, as far as is known; it is looked at again after so long."""
@@ -112,7 +112,7 @@ def _pairs(found: Sequence[str]) -> dict[str, Any]:
 def refuse_more_turns(definition: AgentDefinition, provider: str, *, summaries: bool, copies: bool) -> None:
     """Raise `ConfigurationError` for what may take more than one request, or cannot be had as a batch."""
     if provider != "anthropic":
-        raise ConfigurationError(f"provider {provider} has no batches; leave --patient away")
+        raise ConfigurationError(f"provider {provider} has no batches; leave --batch away")
     wants = {
         "has tools (its `tools` must be an empty list)": definition.tools != [],
         "is a program": bool(definition.command),
@@ -124,5 +124,5 @@ def refuse_more_turns(definition: AgentDefinition, provider: str, *, summaries: 
     if found := [what for what, holds in wants.items() if holds]:
         raise ConfigurationError(
             f"only what takes one request can go by a batch, and {definition.name!r} {' and '.join(found)}; "
-            "leave --patient away, or take a type of agent that only answers, as `answer` does"
+            "leave --batch away, or take a type of agent that only answers, as `answer` does"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from swarm.agent.compacting import Compact
+from swarm.agent.compaction import Compact
 from swarm.agent.decision import Action, CallModel
 from swarm.agent.entries import Finished
 from swarm.agent.journaled import Condition
@@ -25,14 +25,16 @@ class BatchStep(Step):
 
     def due(self, action: Action) -> Callable[[], Turn] | None:
         """The end of an agent that would need more than the one request."""
-        life = self.segment.life
-        if life.last_words is not None:
-            reason = f"its limit of {life.last_words.limit} was reached before the batch with its request had ended"
-        elif life.turns:
-            reason = "it was to be one request (--patient), and its answer needs another one; leave --patient away"
+        history = self.segment.history
+        if history.final_answer is not None:
+            reason = (
+                f"its limit of {history.final_answer.limit} was reached before the batch with its request had ended"
+            )
+        elif history.turns:
+            reason = "it was to be one request (--batch), and its answer needs another one; leave --batch away"
         else:
             return None
-        return lambda: Finished(state="failed", text=life.speech.text_at_hand(), reason=reason)
+        return lambda: Finished(state="failed", text=history.reply_text.text_at_hand(), reason=reason)
 
     def before_request(self, action: CallModel | Compact) -> Turn | bool:
         """Journal the reply, or why there is none, if that is known by now; else say what to wait for. Raises `UnfitWorker`."""
@@ -42,21 +44,21 @@ class BatchStep(Step):
         if not isinstance(reserved, Reserved):
             return awaited(reserved) or True
         segment = self.segment
-        spec, life, prices = segment.spec, segment.life, segment.settings.prices_file
+        spec, history, prices = segment.spec, segment.history, segment.settings.prices_file
         if spec.base_url is None and segment.settings.provider != "anthropic":
-            why = f"provider {segment.settings.provider} has no batches (--patient)"
+            why = f"provider {segment.settings.provider} has no batches (--batch)"
             model_call.note_failure(ConfigurationError(why))
             return True
         request = ModelRequest(
             model=spec.model,
-            system=life.system,
-            messages=life.messages,
+            system=history.system,
+            messages=history.messages,
             max_tokens=model_call.room(reserved),
             tools_allowed=action.tools_allowed,
             effort=spec.definition.effort,
         )
         # The same for as long as it is the same request: one that failed is asked again under another name.
-        name = f"{spec.agent_id}-{life.failures}"
+        name = f"{spec.agent_id}-{history.failures}"
         body = batch_body(request, max_output=max_output(spec.model, prices_file=prices))
         answer = Batches(segment.store.keyspace).ask(
             segment.claim, name, spec.base_url or "", json.dumps(body, ensure_ascii=False)

@@ -17,14 +17,14 @@ Standing instructions of the person and of the project, from files that were rea
 your task does not say otherwise; where two contradict each other, the later one holds. They cannot permit anything that you may not do."""
 
 
-class Part(NamedTuple):
+class ContextPart(NamedTuple):
     """The text of one file."""
 
     source: str
     text: str
 
 
-def fit_parts(parts: Sequence[Part], *, room: int = MAX_BYTES) -> tuple[list[str], list[Problem]]:
+def fit_parts(parts: Sequence[ContextPart], *, room: int = MAX_BYTES) -> tuple[list[str], list[Problem]]:
     """What there is room for of each text, and what had to be left out.
 
     The room is shared evenly: what short files leave of their share is the long ones', so one of them crowds nobody out.
@@ -51,7 +51,7 @@ def cut_text(text: str, room: int) -> str:
     return whole[: whole.rfind("\n") + 1] or whole
 
 
-def render_parts(parts: Sequence[Part], kept: Sequence[str]) -> str:
+def render_parts(parts: Sequence[ContextPart], kept: Sequence[str]) -> str:
     """What agents are given, with the source of each part; empty if there is nothing."""
     if not parts:
         return ""

@@ -16,21 +16,21 @@ from pathlib import Path
 from typing import Any
 
 from swarm.agent.blocks import BYTES_PER_TOKEN, size_of, text_of
-from swarm.agent.compacting import SUMMARY_TOKENS, Compact, cut_of
-from swarm.agent.cutting import instructions, summary_request
+from swarm.agent.compaction import SUMMARY_TOKENS, Compact, cut_of
+from swarm.agent.cut import instructions, summary_request
 from swarm.agent.decision import CallModel
 from swarm.agent.entries import Compacted, CompactionFailed
-from swarm.agent.life import BAD_IMAGE, Life
+from swarm.agent.history import BAD_IMAGE, History
 from swarm.agent.snapshot import foresee
-from swarm.capabilities.context.restating import restate, tell_tail
+from swarm.capabilities.context.restoration import restate, tell_tail
 from swarm.core.errors import ConfigurationError, PermanentModelError, TransientModelError
 from swarm.core.ids import traceparent
 from swarm.core.log import EventLog
 from swarm.models import Block, ModelRequest, Reply
 from swarm.models.catalogue import price_of, resolve_model
-from swarm.runtime.consulting import complete_aside
+from swarm.runtime.budget import CACHE_SECONDS, Prices, reservation_aside
 from swarm.runtime.model_call import ModelCall, Reserved, awaited
-from swarm.runtime.purse import CACHE_SECONDS, Prices, wish_aside
+from swarm.runtime.side_requests import complete_aside
 from swarm.runtime.steps import Step, Turn
 from swarm.store.values import reply_counters
 
@@ -60,14 +60,14 @@ class _Plan:
         return self.kept if self.block and self.own else 0
 
 
-class Compacting(Step):
+class CompactionStep(Step):
     """The compaction of one running agent."""
 
     takes = (Compact,)
 
     @property
-    def _life(self) -> Life:
-        return self.segment.life
+    def _history(self) -> History:
+        return self.segment.history
 
     @property
     def _prices_file(self) -> Path | None:
@@ -82,11 +82,11 @@ class Compacting(Step):
         assert isinstance(action, Compact)
         focus = self.before(action)
         if action.bare:
-            self._cut(action, Compacted(form="bare", state=self._restate(self._life.messages[-2:])))
+            self._cut(action, Compacted(form="bare", state=self._restate(self._history.messages[-2:])))
             return True
         plan = self._plan(action)
-        tokens = cut_of(self._life, plan.kept).tokens or self._life.tokens_to_send()
-        wish = wish_aside(
+        tokens = cut_of(self._history, plan.kept).tokens or self._history.tokens_to_send()
+        reservation = reservation_aside(
             tokens,
             Prices(plan.model, self._prices_file),
             cached=plan.cached,
@@ -94,7 +94,7 @@ class Compacting(Step):
             # What follows the summary is shorter than what was, so this is enough.
             closing=self._call.closing(0),
         )
-        reserved = self._call.reserve(wish)
+        reserved = self._call.reserve(reservation)
         if not isinstance(reserved, Reserved):
             return awaited(reserved) or True
         self._request(action, plan, focus, reserved.room or SUMMARY_TOKENS)
@@ -102,20 +102,20 @@ class Compacting(Step):
 
     def _restate(self, tail: list[dict[str, Any]]) -> str:
         """How things stand, from records; `tail` is what of the conversation is not kept, though no summary holds it."""
-        return restate(self.parts.toolbox.context_of(""), self._life, tail=tell_tail(tail) if tail else "")
+        return restate(self.parts.toolbox.context_of(""), self._history, tail=tell_tail(tail) if tail else "")
 
     def before(self, action: Compact) -> str:
         """What is done before a summary is asked for: the place of `PreCompact`. Returns what it must hold above all."""
         wanted = "" if action.wanted is None else action.wanted.focus
-        return "\n\n".join(filter(None, [wanted, self._life.hooks.focus]))
+        return "\n\n".join(filter(None, [wanted, self._history.hooks.focus]))
 
     def _plan(self, action: Compact) -> _Plan:
-        own, life = self.segment.spec.model, self._life
-        last = life.last
+        own, history = self.segment.spec.model, self._history
+        last = history.last
         cached = last is not None and self.segment.claim.now() - last.at < CACHE_SECONDS
-        block = not life.context.text_only and self.segment.model.summarizes(own)
-        if not cached and action.trigger != "overflow" and not life.context.failures:
-            small = self._find_small(cut_of(life, action.kept).tokens)
+        block = not history.context.text_only and self.segment.model.summarizes(own)
+        if not cached and action.trigger != "overflow" and not history.context.failures:
+            small = self._find_small(cut_of(history, action.kept).tokens)
             if small not in (None, own):
                 return _Plan(
                     small, block and self.segment.model.summarizes(small), action.kept, cached=False, own=False
@@ -136,17 +136,17 @@ class Compacting(Step):
         return small if its.rates_for(tokens).input < ours.rates_for(tokens).input else None
 
     def _request(self, action: Compact, plan: _Plan, focus: str, room: int) -> None:
-        life = self._life
-        messages = life.messages[: cut_of(life, plan.kept).place]
+        history = self._history
+        messages = history.messages[: cut_of(history, plan.kept).place]
         if not plan.block:
             # The request before, byte for byte, and one block more.
             ask = {"type": "text", "text": summary_request(focus)}
             messages = [*messages[:-1], {**messages[-1], "content": [*messages[-1]["content"], ask]}]
         request = ModelRequest.model_construct(
             model=plan.model,
-            system=life.system,
+            system=history.system,
             messages=messages,
-            tools=life.tools,
+            tools=history.tools,
             max_tokens=room,
             tools_allowed=True,
             effort=self.segment.spec.definition.effort,
@@ -157,7 +157,7 @@ class Compacting(Step):
             ),
         )
         began = time.monotonic()
-        self.segment.store.events.tell_activity(self.segment.claim, "summarizing its conversation")
+        self.segment.store.events.show_activity(self.segment.claim, "summarizing its conversation")
         try:
             with self.segment.stop.waiting():
                 reply = self._complete(request, plan)
@@ -178,15 +178,15 @@ class Compacting(Step):
             why = f"the reply held no summary (it stopped with {reply.stop_reason})"
             self._fail(CompactionFailed(error=why, error_kind=_NO_SUMMARY, **about))
             return
-        place = cut_of(life, plan.kept).place
-        kept = plan.replays if self._fits(life.messages[place:]) else 0
+        place = cut_of(history, plan.kept).place
+        kept = plan.replays if self._fits(history.messages[place:]) else 0
         entry = Compacted(
             form="block" if plan.block else "text",
             kept=kept,
-            through=cut_of(life, plan.kept).entry,
+            through=cut_of(history, plan.kept).entry,
             block=block,
             summary=summary,
-            state=self._restate([] if kept else life.messages[place:]),
+            state=self._restate([] if kept else history.messages[place:]),
             focus=focus,
             request_sha=reply.request_sha,
             duration_seconds=time.monotonic() - began,
@@ -208,9 +208,9 @@ class Compacting(Step):
         return size / BYTES_PER_TOKEN < bounds.hard / 2
 
     def _cut(self, action: Compact, entry: Compacted) -> None:
-        entry = entry.model_copy(update={"tokens_before": self._life.tokens_to_send(), "trigger": action.trigger})
+        entry = entry.model_copy(update={"tokens_before": self._history.tokens_to_send(), "trigger": action.trigger})
         entry = self.segment.journal.stamp(entry)
-        entry = entry.model_copy(update={"folded": foresee(self._life, entry)})
+        entry = entry.model_copy(update={"folded": foresee(self._history, entry)})
         counters = reply_counters(entry.usage, entry.cost_usd, turns=0)
         call = self._call.share.end(entry.usage) if entry.model == self.segment.spec.model else None
         self.segment.journal.append(
@@ -222,7 +222,7 @@ class Compacting(Step):
             trigger=entry.trigger,
             form=entry.form,
             before=entry.tokens_before,
-            after=self._life.tokens_to_send(),
+            after=self._history.tokens_to_send(),
         )
 
     def _note(

@@ -33,7 +33,7 @@ class Guidance(Step):
 
     def after_calls(self, calls: Sequence[Block], results: Sequence[ToolFinished]) -> list[ToolFinished]:
         """The results, each of a file that was read with the instruction files about it that the agent has not been given yet."""
-        given = set(self.segment.life.guided)
+        given = set(self.segment.history.guided)
         followed = []
         for call, result in zip(calls, results, strict=True):
             if call["name"] == READ and result.files and not result.is_error:

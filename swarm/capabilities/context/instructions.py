@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from swarm.capabilities.context.budget import Part, fit_parts, render_parts
+from swarm.capabilities.context.budget import ContextPart, fit_parts, render_parts
 from swarm.capabilities.context.excludes import Excludes, read_excludes
 from swarm.capabilities.context.rules import PathRule, find_imports, looks_like_file, read_globs, strip_comments
 from swarm.definitions.cache import Stamp, stamp_of
@@ -46,7 +46,7 @@ _MAX_READ = 128 * 1024
 _OWN = (".claude/CLAUDE.md", ".codex/AGENTS.override.md", ".codex/AGENTS.md", ".config/opencode/AGENTS.md")
 
 
-class Source(BaseModel):
+class InstructionSource(BaseModel):
     """One file, as people are told of it."""
 
     model_config = ConfigDict(frozen=True)
@@ -66,7 +66,7 @@ class Instructions(BaseModel):
     v: Literal[1] = 1
     text: str = ""
     """What an agent's first message begins with, whole; empty where there are no files."""
-    sources: list[Source] = []
+    sources: list[InstructionSource] = []
     rules: list[PathRule] = []
     """What is given with the first file that is read of those it is about."""
     excludes: Excludes = Excludes()
@@ -77,7 +77,7 @@ class Instructions(BaseModel):
 
 def load_instructions(workspace: Path, home: Path, *, trusted: bool = False, managed: Path = MANAGED) -> Instructions:
     """Read what applies in a workspace, all of it, in the order in which agents are given it."""
-    reading = _Reading(workspace, home, trusted)
+    reading = _InstructionReader(workspace, home, trusted)
     reading.take_first(managed, ("CLAUDE.md",), None)
     # From here on: nobody leaves out what the administrator has written.
     reading.excludes, reading.problems = read_excludes(workspace, home, reading.root)
@@ -92,7 +92,7 @@ def load_instructions(workspace: Path, home: Path, *, trusted: bool = False, man
         reading.take_opencode(place, None if place.is_relative_to(home / ".config") else reading.root)
     kept, problems = fit_parts(reading.parts)
     sources = [
-        Source(name=part.source, size=len(part.text.encode()), given=len(given.encode()))
+        InstructionSource(name=part.source, size=len(part.text.encode()), given=len(given.encode()))
         for part, given in zip(reading.parts, kept, strict=True)
     ]
     return Instructions(
@@ -120,13 +120,13 @@ def _read(path: Path, stamp: Stamp, rule: bool) -> tuple[list[str], str, list[st
     return globs, text, find_imports(text)
 
 
-class _Reading:
+class _InstructionReader:
     """What has been read so far. `boundary` is the folder that a file, and what it imports, must lie in; None: it is the person's own."""
 
     def __init__(self, workspace: Path, home: Path, trusted: bool) -> None:
         self.workspace, self.home, self.trusted = workspace, home, trusted
         self.root = project_folders(workspace)[-1]
-        self.parts: list[Part] = []
+        self.parts: list[ContextPart] = []
         self.rules: list[PathRule] = []
         self.excludes = Excludes()
         self.problems: list[Problem] = []
@@ -213,7 +213,7 @@ class _Reading:
             if globs:
                 self._add_rule(PathRule(source=source, text=text, globs=globs, below=below), path)
             else:
-                self.parts.append(Part(source, text))
+                self.parts.append(ContextPart(source, text))
         for wanted in imports:
             self._import(wanted, path, boundary, hops, allowed=allowed)
 

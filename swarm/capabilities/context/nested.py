@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Sequence, Set
 from pathlib import Path
 
-from swarm.capabilities.context.budget import Part, cut_text, render_part
+from swarm.capabilities.context.budget import ContextPart, cut_text, render_part
 from swarm.capabilities.context.instructions import MAX_HOPS, Instructions
 from swarm.capabilities.context.rules import find_imports, strip_comments
 from swarm.core.errors import ToolError
@@ -25,12 +25,14 @@ _HEAD = "These instruction files are about what was just read:"
 MayRead = Callable[[Path], bool]
 
 
-def find_reached(workspace: Path, path: Path, known: Instructions, given: Set[str], *, may_read: MayRead) -> list[Part]:
+def find_reached(
+    workspace: Path, path: Path, known: Instructions, given: Set[str], *, may_read: MayRead
+) -> list[ContextPart]:
     """What is about the file `path`, less what the agent was `given` before, by source. `known` is what was found at submission."""
     if not path.is_relative_to(workspace):
         return []
     relative = path.relative_to(workspace)
-    parts: dict[str, Part] = {}
+    parts: dict[str, ContextPart] = {}
 
     def applies(place: Path) -> bool:
         return os.path.isfile(workspace / place) and not known.excludes.leaves_out_below(place)
@@ -42,11 +44,11 @@ def find_reached(workspace: Path, path: Path, known: Instructions, given: Set[st
                 _read(workspace, found, parts, may_read)
     for rule in known.rules:
         if rule.matches(relative.as_posix()):
-            parts.setdefault(rule.source, Part(rule.source, rule.text))
+            parts.setdefault(rule.source, ContextPart(rule.source, rule.text))
     return [part for source, part in parts.items() if source not in given]
 
 
-def render_reached(parts: Sequence[Part]) -> str:
+def render_reached(parts: Sequence[ContextPart]) -> str:
     """The parts as they follow a result."""
     room, shown_parts = MAX_BYTES, []
     for part in parts:
@@ -57,7 +59,7 @@ def render_reached(parts: Sequence[Part]) -> str:
     return "\n".join(["", "<instructions>", _HEAD, *shown_parts, "</instructions>"])
 
 
-def _read(workspace: Path, path: Path, parts: dict[str, Part], may_read: MayRead, hops: int = 0) -> None:
+def _read(workspace: Path, path: Path, parts: dict[str, ContextPart], may_read: MayRead, hops: int = 0) -> None:
     """Add a file, and what it imports; what cannot be read, or must not be, is no instruction."""
     try:
         real = resolve_path(workspace, str(path))
@@ -74,7 +76,7 @@ def _read(workspace: Path, path: Path, parts: dict[str, Part], may_read: MayRead
         return
     text = strip_comments(content[len(encoding.bom) :].decode(encoding.codec, errors="replace").replace("\r\n", "\n"))
     if text.strip():
-        parts[name] = Part(name, text)
+        parts[name] = ContextPart(name, text)
     if hops < MAX_HOPS:
         for wanted in find_imports(text):
             if not wanted.startswith("~") and os.path.isfile(real.parent / wanted):

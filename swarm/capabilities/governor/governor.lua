@@ -2,15 +2,15 @@
 
 -- Ask for a slot at the beginning of a segment. `wish` is JSON.
 -- Returns {'ok', publish, the answer of `ask_for_slot`...} | {'stale'} | {'cancelled'}
-step('ask_for_slot', function(id, gen, wish)
+step('ask_for_slot', function(id, gen, reservation)
   local refused = agents.refusal(id, gen, {})
   if refused then return { refused } end
-  return { 'ok', publish, unpack(governor.ask_for_slot(id, field(id, 'job'), cjson.decode(wish))) }
+  return { 'ok', publish, unpack(governor.ask_for_slot(id, field(id, 'job'), cjson.decode(reservation))) }
 end)
 
 -- A reply of a class that nothing is known of has begun: `told` is JSON, what its head says of limits.
 -- Returns {publish}
-step('heed_limits', function(class, told)
+step('apply_limits', function(class, told)
   local a = governor.account(class)
   if a.mode == 'new' then
     governor.learn(a, cjson.decode(told), 0)

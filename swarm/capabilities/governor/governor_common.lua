@@ -88,9 +88,9 @@ local function has_width(a)
   return governor.in_flight(a) < most
 end
 
-local function need_of(a, wish)
+local function need_of(a, reservation)
   -- Who reads what it begins with from the cache is not counted for it.
-  return { 1, wish.input + (wish.opens and wish.cold or 0), a.output }
+  return { 1, reservation.input + (reservation.opens and reservation.cold or 0), a.output }
 end
 
 local function take(a, id, need, at)
@@ -122,20 +122,20 @@ local function turn_of(a, job)
   return math.max(a.virtual or 0, tonumber(job_field(job, 'turn:' .. a.class) or '0'))
 end
 
-local function leave_line(id, job, wish)
-  local line = governor.class_key(wish.class, 'line:' .. job)
+local function leave_line(id, job, reservation)
+  local line = governor.class_key(reservation.class, 'line:' .. job)
   redis.call('HDEL', agent_key(id), 'asks')
   if redis.call('ZREM', line, id) == 1 and redis.call('EXISTS', line) == 0 then
-    redis.call('ZREM', governor.class_key(wish.class, 'turns'), job)
+    redis.call('ZREM', governor.class_key(reservation.class, 'turns'), job)
   end
 end
 
-function governor.enter_line(a, id, job, wish)
+function governor.enter_line(a, id, job, reservation)
   in_line = in_line + 1
   local place = (64 - count(field(id, 'depth'))) * 1e10 + NOW - 1.7e9 + in_line * 0.0005
   redis.call('ZADD', governor.class_key(a.class, 'line:' .. job), 'NX', place, id)
   redis.call('ZADD', governor.class_key(a.class, 'turns'), 'NX', turn_of(a, job), job)
-  redis.call('HSET', agent_key(id), 'asks', cjson.encode(wish))
+  redis.call('HSET', agent_key(id), 'asks', cjson.encode(reservation))
 end
 
 -- Give slots to those in line, as far as there is room; they are woken if they are parked.
@@ -154,8 +154,8 @@ function governor.serve(a)
       if id then redis.call('ZREM', governor.class_key(a.class, 'line:' .. job), id) end
       if redis.call('EXISTS', governor.class_key(a.class, 'line:' .. job)) == 0 then redis.call('ZREM', turns, job) end
     else
-      local wish = cjson.decode(asks)
-      local need = need_of(a, wish)
+      local reservation = cjson.decode(asks)
+      local need = need_of(a, reservation)
       local seconds = governor.seconds_until(a, need)
       -- A window is opened by those whose calls end; that is looked at now and then all the same.
       if not has_width(a) then seconds = math.max(seconds, 30) end
@@ -163,7 +163,7 @@ function governor.serve(a)
         redis.call('ZADD', P .. ':governor:due', NOW + seconds - AHEAD_SECONDS / 2, a.class)
         break
       end
-      leave_line(id, job, wish)
+      leave_line(id, job, reservation)
       take(a, id, need, NOW + seconds)
       local next = charge(a, job, need, tonumber(turn))
       redis.call('ZADD', turns, 'XX', next, job)
@@ -205,23 +205,23 @@ local function granted_slot(id, a, at) return { 'go', string.format('%.4f', at),
 --         if it is the first that does (`prefix` names it, '' if it begins with nothing new)
 -- Returns {'go', from when on, what is known: the account's mode, the prefix that its reply opens for others or ''}
 --   | {'wait'}: it is in line, or waits for another's first reply
-function governor.ask_for_slot(id, job, wish)
+function governor.ask_for_slot(id, job, reservation)
   local held, asks = fields(id, 'slot', 'asks')
   held = held and cjson.decode(held)
-  if held and held.class == wish.class then return granted_slot(id, governor.account(wish.class), held.at) end
+  if held and held.class == reservation.class then return granted_slot(id, governor.account(reservation.class), held.at) end
   if held then governor.serve(give_back_slot(id, held)) end
   if asks then leave_line(id, job, cjson.decode(asks)) end
-  redis.call('ZADD', P .. ':governor', NOW, wish.class)
-  local a = governor.account(wish.class)
-  if wish.prefix ~= '' then
-    local may = sharing.may_begin(id, wish.prefix)
+  redis.call('ZADD', P .. ':governor', NOW, reservation.class)
+  local a = governor.account(reservation.class)
+  if reservation.prefix ~= '' then
+    local may = sharing.may_begin(id, reservation.prefix)
     if may == 'wait' then
-      redis.call('HSET', agent_key(id), 'asks', cjson.encode(wish))
+      redis.call('HSET', agent_key(id), 'asks', cjson.encode(reservation))
       return { 'wait' }
     end
-    wish.opens = may == 'open' or nil
+    reservation.opens = may == 'open' or nil
   end
-  local need = need_of(a, wish)
+  local need = need_of(a, reservation)
   local seconds = governor.seconds_until(a, need)
   if seconds <= PATIENCE_SECONDS and has_width(a) and redis.call('EXISTS', governor.class_key(a.class, 'turns')) == 0 then
     take(a, id, need, NOW + seconds)
@@ -229,7 +229,7 @@ function governor.ask_for_slot(id, job, wish)
     governor.save(a)
     return granted_slot(id, a, NOW + seconds)
   end
-  governor.enter_line(a, id, job, wish)
+  governor.enter_line(a, id, job, reservation)
   governor.serve(a)
   local now_held = field(id, 'slot')
   if now_held then return granted_slot(id, a, cjson.decode(now_held).at) end

@@ -66,18 +66,18 @@ end
 
 -- Whether one that asks for a slot is in no line yet.
 function sharing.waits_for_prefix(id, job)
-  local wish = cjson.decode(field(id, 'asks'))
-  return not redis.call('ZSCORE', governor.class_key(wish.class, 'line:' .. job), id)
+  local reservation = cjson.decode(field(id, 'asks'))
+  return not redis.call('ZSCORE', governor.class_key(reservation.class, 'line:' .. job), id)
 end
 
 -- One that has waited for a prefix goes on; `opens`, if it is to write it itself.
 function sharing.go_on(id, opens)
   local asks, job = fields(id, 'asks', 'job')
   if not asks then return agents.wake(id, 'prefix') end
-  local wish = cjson.decode(asks)
-  wish.opens = opens or nil
-  local a = governor.account(wish.class)
-  governor.enter_line(a, id, job, wish)
+  local reservation = cjson.decode(asks)
+  reservation.opens = opens or nil
+  local a = governor.account(reservation.class)
+  governor.enter_line(a, id, job, reservation)
   governor.serve(a)
 end
 

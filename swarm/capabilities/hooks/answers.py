@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from swarm.agent.entries import Hooked, HookOutcome, HookRun
-from swarm.capabilities.hooks.events import Event
+from swarm.capabilities.hooks.events import HookEvent
 from swarm.definitions.hooks import Hook
 from swarm.mailbox import render_hook
 
@@ -32,7 +32,7 @@ _DECISIONS: dict[str, Literal["allow", "ask", "deny"]] = {
 
 
 @dataclass(frozen=True)
-class Said:
+class HookAnswer:
     """What one hook said of one event."""
 
     hook: Hook
@@ -48,7 +48,7 @@ class Said:
     seconds: float = 0.0
 
 
-def read_exit(event: Event, hook: Hook, code: int, out: str, err: str, *, timed_out: bool) -> Said:
+def read_exit(event: HookEvent, hook: Hook, code: int, out: str, err: str, *, timed_out: bool) -> HookAnswer:
     """What a command said."""
     if timed_out:
         return fail(event, hook, f"it took longer than {hook.seconds:g} s", outcome="timed_out")
@@ -60,11 +60,11 @@ def read_exit(event: Event, hook: Hook, code: int, out: str, err: str, *, timed_
     return read_text(event, hook, out)
 
 
-def read_text(event: Event, hook: Hook, out: str) -> Said:
+def read_text(event: HookEvent, hook: Hook, out: str) -> HookAnswer:
     """What a command that succeeded printed, or an address sent."""
     out = out.strip()
     if not out.startswith("{"):
-        return Said(hook, context=out[:MAX_TEXT] if event.name in _TOLD_AS_TEXT else "")
+        return HookAnswer(hook, context=out[:MAX_TEXT] if event.name in _TOLD_AS_TEXT else "")
     try:
         answer = json.loads(out)
         if not isinstance(answer, dict):
@@ -77,15 +77,15 @@ def read_text(event: Event, hook: Hook, out: str) -> Said:
         return fail(event, hook, f"its answer cannot be used: {error}")
 
 
-def fail(event: Event, hook: Hook, why: str, *, outcome: HookOutcome = "failed") -> Said:
+def fail(event: HookEvent, hook: Hook, why: str, *, outcome: HookOutcome = "failed") -> HookAnswer:
     """A hook that could not say anything."""
-    said = Said(hook, outcome=outcome, why=why)
+    said = HookAnswer(hook, outcome=outcome, why=why)
     if hook.origin == "managed" and event.may_refuse and event.name not in (*_CANNOT_REFUSE, *AFTER_CALLS):
         return _decide(event, said, f"a hook of the operator must be heard, and failed: {why}")
     return said
 
 
-def interrupt(event: Event, hook: Hook) -> Said:
+def interrupt(event: HookEvent, hook: Hook) -> HookAnswer:
     """A hook that somebody's death may have cut off: it may have run, and is not run again for this event."""
     why = "its worker died in the middle of it; whether it has run is not known"
     said = fail(event, hook, why, outcome="interrupted")
@@ -96,30 +96,30 @@ def interrupt(event: Event, hook: Hook) -> Said:
     return _decide(event, said, reason)
 
 
-def refuse_unrun(event: Event, hook: Hook, why: str) -> Said:
+def refuse_unrun(event: HookEvent, hook: Hook, why: str) -> HookAnswer:
     """A hook that may not be run here."""
     return fail(event, hook, why, outcome="not_run")
 
 
-def _refuse(event: Event, hook: Hook, reason: str) -> Said:
-    said = Said(hook, outcome="refused")
+def _refuse(event: HookEvent, hook: Hook, reason: str) -> HookAnswer:
+    said = HookAnswer(hook, outcome="refused")
     if event.name in _CANNOT_REFUSE:
         return replace(said, outcome="failed", why=reason[:300], message=reason[:MAX_TEXT])
     return _decide(event, said, reason)
 
 
-def _decide(event: Event, said: Said, reason: str) -> Said:
+def _decide(event: HookEvent, said: HookAnswer, reason: str) -> HookAnswer:
     decision: Literal["deny", "block"] = "deny" if event.name in BEFORE_CALLS else "block"
     return replace(said, decision=decision, reason=reason[:MAX_TEXT])
 
 
-def _read_answer(event: Event, hook: Hook, answer: dict[str, Any]) -> Said:
+def _read_answer(event: HookEvent, hook: Hook, answer: dict[str, Any]) -> HookAnswer:
     own = answer.get("hookSpecificOutput") or {}
     if not isinstance(own, dict):
         raise ValueError("`hookSpecificOutput` is no object")
     if (named := own.get("hookEventName", event.name)) != event.name:
         raise ValueError(f"`hookEventName` is {named!r:.60}, and the event is {event.name}")
-    said = Said(hook, message=_text(answer, "systemMessage"), context=_text(own, "additionalContext"))
+    said = HookAnswer(hook, message=_text(answer, "systemMessage"), context=_text(own, "additionalContext"))
     if answer.get("continue") is False:
         said = replace(said, stop=_text(answer, "stopReason") or "no reason was given")
     changed = own.get("updatedInput")
@@ -135,7 +135,7 @@ def _read_answer(event: Event, hook: Hook, answer: dict[str, Any]) -> Said:
     return _read_decision(event, said, answer, own)
 
 
-def _read_decision(event: Event, said: Said, answer: dict[str, Any], own: dict[str, Any]) -> Said:
+def _read_decision(event: HookEvent, said: HookAnswer, answer: dict[str, Any], own: dict[str, Any]) -> HookAnswer:
     word, reason = _text(answer, "decision"), _text(answer, "reason")
     if event.name == "PreToolUse":
         word = _text(own, "permissionDecision") or word
@@ -150,7 +150,7 @@ def _read_decision(event: Event, said: Said, answer: dict[str, Any], own: dict[s
     return said
 
 
-def _refuse_by_word(event: Event, said: Said, reason: str) -> Said:
+def _refuse_by_word(event: HookEvent, said: HookAnswer, reason: str) -> HookAnswer:
     if event.name in _CANNOT_REFUSE:
         return replace(said, message=said.message or reason)
     return replace(_decide(event, said, reason), outcome="refused")
@@ -168,18 +168,18 @@ def _text(table: dict[str, Any], key: str) -> str:
 # -- all hooks of an event ---------------------------------------------------------------------------------
 
 
-def put_together(event: Event, said: Sequence[Said]) -> Hooked:
+def put_together(event: HookEvent, said: Sequence[HookAnswer]) -> Hooked:
     """What all of an event's hooks amount to: deny before ask before allow; of changes the last, the operator's after all others'."""
     order = {"project": 0, "user": 1, "managed": 2}
-    heard = sorted(map(_bound, said), key=lambda one: order[one.hook.origin])
-    winner = max(heard, key=lambda one: _RANK[one.decision]).decision
+    hook_state = sorted(map(_bound, said), key=lambda one: order[one.hook.origin])
+    winner = max(hook_state, key=lambda one: _RANK[one.decision]).decision
     decision = "" if winner == "block" and not event.may_refuse and event.name not in AFTER_CALLS else winner
-    reasons = [(one.hook.source, one.reason) for one in heard if one.decision == winner != "" and one.reason]
+    reasons = [(one.hook.source, one.reason) for one in hook_state if one.decision == winner != "" and one.reason]
     reason = "\n".join(dict.fromkeys(text for _, text in reasons))
-    parts = [(one.hook.source, one.context) for one in heard if one.context]
+    parts = [(one.hook.source, one.context) for one in hook_state if one.context]
     if decision == "block" and event.name in (*_ENDS, *AFTER_CALLS):
         parts = [*reasons, *parts]
-    stop = _find_stop(event, heard, decision, reason)
+    stop = _find_stop(event, hook_state, decision, reason)
     if stop and event.name in _ENDS:
         stop, decision, parts = "", "", []
     return Hooked(
@@ -189,35 +189,35 @@ def put_together(event: Event, said: Sequence[Said]) -> Hooked:
         runs=list(map(_tell_run, said)),
         decision=decision,
         reason=reason,
-        input=None if decision == "deny" else _last_given(heard, "input"),
-        output=_last_given(heard, "output"),
+        input=None if decision == "deny" else _last_given(hook_state, "input"),
+        output=_last_given(hook_state, "output"),
         text=_render(event, parts),
         stop=stop,
-        said="\n".join(filter(None, (one.message for one in heard))),
+        said="\n".join(filter(None, (one.message for one in hook_state))),
     )
 
 
-def _find_stop(event: Event, heard: Sequence[Said], decision: str, reason: str) -> str:
-    if stop := next((one.stop for one in heard if one.stop), ""):
+def _find_stop(event: HookEvent, hook_state: Sequence[HookAnswer], decision: str, reason: str) -> str:
+    if stop := next((one.stop for one in hook_state if one.stop), ""):
         return f"a hook ended it: {stop}"
     refused = decision == "block" and event.name == "UserPromptSubmit"
     return f"a hook refused the prompt: {reason}" if refused else ""
 
 
-def _last_given(heard: Sequence[Said], name: str) -> Any:
-    return next((given for one in reversed(heard) if (given := getattr(one, name)) is not None), None)
+def _last_given(hook_state: Sequence[HookAnswer], name: str) -> Any:
+    return next((given for one in reversed(hook_state) if (given := getattr(one, name)) is not None), None)
 
 
-def _bound(said: Said) -> Said:
+def _bound(said: HookAnswer) -> HookAnswer:
     """What of it counts: of one that only listens nothing; a repository's allows nothing, for an agent could change what it runs."""
     if said.hook.listens:
-        return Said(said.hook, said.outcome, said.why, seconds=said.seconds)
+        return HookAnswer(said.hook, said.outcome, said.why, seconds=said.seconds)
     if said.hook.origin == "project" and said.decision == "allow":
         return replace(said, decision="", reason="")
     return said
 
 
-def _render(event: Event, parts: Sequence[tuple[str, str]]) -> str:
+def _render(event: HookEvent, parts: Sequence[tuple[str, str]]) -> str:
     if event.name == "PreCompact":
         return "\n\n".join(text for _, text in parts)
     if event.name in ("SessionEnd", *_ENDS) and not event.may_refuse:
@@ -225,7 +225,7 @@ def _render(event: Event, parts: Sequence[tuple[str, str]]) -> str:
     return "\n\n".join(render_hook(event.name, source, text) for source, text in parts)
 
 
-def _tell_run(said: Said) -> HookRun:
+def _tell_run(said: HookAnswer) -> HookRun:
     hook = said.hook
     return HookRun(
         id=hook.id,

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from swarm.agent.compacting import Compact
+from swarm.agent.compaction import Compact
 from swarm.agent.decision import (
     Action,
     CallModel,
@@ -23,7 +23,7 @@ from swarm.agent.decision import (
     SpawnAgents,
     Wait,
 )
-from swarm.agent.life import Life
+from swarm.agent.history import History
 from swarm.agent.spec import AgentSpec
 from swarm.definitions.tools import row_of
 from swarm.models import Block
@@ -36,7 +36,7 @@ _NAMES_ELSEWHERE = {"task": "Task", "multiedit": "MultiEdit", "taskcreate": "Tas
 
 
 @dataclass(frozen=True)
-class Event:
+class HookEvent:
     """Something that hooks are told of."""
 
     name: str
@@ -56,28 +56,28 @@ class Event:
         return f"{self.name} {self.key}"
 
 
-def find_events(life: Life, action: Action) -> Iterator[list[Event]]:
+def find_events(history: History, action: Action) -> Iterator[list[HookEvent]]:
     """The events before this action, in stages: what the hooks of one have said comes before the next."""
-    if life.spec is None or life.finished is not None:
+    if history.spec is None or history.finished is not None:
         return
-    yield [_after(life, call) for call in life.hooks.ended.values()]
-    if life.hooks.stopped and not isinstance(action, End):
+    yield [_after(history, call) for call in history.hooks.ended.values()]
+    if history.hooks.stopped and not isinstance(action, End):
         return
     match action:
         case CallModel():
-            yield from _before_request(life, life.spec)
+            yield from _before_request(history, history.spec)
         case Compact(trigger=trigger, wanted=wanted, bare=bare):
             trigger_name = "manual" if trigger == "manual" else "auto"
             given = {"trigger": trigger_name, "custom_instructions": wanted.focus if wanted is not None else ""}
-            key = f"{life.turns}.{life.context.failures}"
+            key = f"{history.turns}.{history.context.failures}"
             may_refuse = trigger != "overflow" and not bare
-            yield [Event("PreCompact", key, (trigger_name,), may_refuse=may_refuse, given=given)]
+            yield [HookEvent("PreCompact", key, (trigger_name,), may_refuse=may_refuse, given=given)]
         case RunTools(calls=calls) | SpawnAgents(calls=calls) | SendMessages(calls=calls):
-            yield from _before_calls(life, calls)
+            yield from _before_calls(history, calls)
         case Wait(call=call):
-            yield from _before_calls(life, [call])
+            yield from _before_calls(history, [call])
         case RunCheck() | Grade() | End() | Rest():
-            yield from _before_end(life, life.spec, action)
+            yield from _before_end(history, history.spec, action)
 
 
 def name_tool(tool: str) -> tuple[str, ...]:
@@ -86,44 +86,44 @@ def name_tool(tool: str) -> tuple[str, ...]:
     return (tool, *(_NAMES_ELSEWHERE[alias] for alias in aliases if alias in _NAMES_ELSEWHERE))
 
 
-def _before_request(life: Life, spec: AgentSpec) -> Iterator[list[Event]]:
-    runs = life.context.runs
+def _before_request(history: History, spec: AgentSpec) -> Iterator[list[HookEvent]]:
+    runs = history.context.runs
     if spec.helper:
         return
-    if life.turns > life.turns_before:
-        if life.context.fresh and spec.parent_id is None:
-            yield [_session_start(spec, "compact", f"compact {life.turns}")]
+    if history.turns > history.turns_before:
+        if history.context.fresh and spec.parent_id is None:
+            yield [_session_start(spec, "compact", f"compact {history.turns}")]
     elif spec.parent_id is not None:
         if runs == 1:
-            yield [Event("SubagentStart", str(runs), (spec.definition.name,), may_refuse=False)]
+            yield [HookEvent("SubagentStart", str(runs), (spec.definition.name,), may_refuse=False)]
     else:
         yield [_session_start(spec, "startup" if runs == 1 else "resume", str(runs))]
         if runs == 1:
-            yield [Event("UserPromptSubmit", str(runs), given={"prompt": spec.prompt})]
+            yield [HookEvent("UserPromptSubmit", str(runs), given={"prompt": spec.prompt})]
 
 
-def _session_start(spec: AgentSpec, source: str, key: str) -> Event:
+def _session_start(spec: AgentSpec, source: str, key: str) -> HookEvent:
     given = {"source": source, "model": spec.model}
-    return Event("SessionStart", key, (source,), may_refuse=False, given=given)
+    return HookEvent("SessionStart", key, (source,), may_refuse=False, given=given)
 
 
-def _before_calls(life: Life, calls: Sequence[Block]) -> Iterator[list[Event]]:
-    held = [call for call in calls if call["name"] in life.tool_names()]
+def _before_calls(history: History, calls: Sequence[Block]) -> Iterator[list[HookEvent]]:
+    held = [call for call in calls if call["name"] in history.tool_names()]
     yield [before_call(call) for call in held]
     yield [
-        Event("TaskCompleted", call["id"], call=call)
+        HookEvent("TaskCompleted", call["id"], call=call)
         for call in held
         if _COMPLETES_TASK in row_of(call["name"]).aliases.split()
     ]
 
 
-def before_call(call: Block) -> Event:
+def before_call(call: Block) -> HookEvent:
     """That a call is about to be made."""
-    return Event("PreToolUse", call["id"], name_tool(call["name"]), call, given=_about(call))
+    return HookEvent("PreToolUse", call["id"], name_tool(call["name"]), call, given=_about(call))
 
 
-def _after(life: Life, call: Block) -> Event:
-    result = life.result_of(call["id"])
+def _after(history: History, call: Block) -> HookEvent:
+    result = history.result_of(call["id"])
     text, failed = _plain(result.get("content")), bool(result.get("is_error"))
     given = _about(call)
     if failed:
@@ -131,7 +131,7 @@ def _after(life: Life, call: Block) -> Event:
     else:
         given["tool_response"] = describe_response(call, text)
     name = "PostToolUseFailure" if failed else "PostToolUse"
-    return Event(name, call["id"], name_tool(call["name"]), call, given=given)
+    return HookEvent(name, call["id"], name_tool(call["name"]), call, given=given)
 
 
 def _about(call: Block) -> dict[str, Any]:
@@ -155,16 +155,18 @@ def _plain(content: Any) -> str:
     return str(content or "")
 
 
-def _before_end(life: Life, spec: AgentSpec, action: RunCheck | Grade | End | Rest) -> Iterator[list[Event]]:
+def _before_end(history: History, spec: AgentSpec, action: RunCheck | Grade | End | Rest) -> Iterator[list[HookEvent]]:
     finished = getattr(action, "finished", None)
     completes = finished is None or finished.state == "completed"
-    may_refuse = completes and life.last_words is None and not life.leaving and life.hooks.blocks < MAX_BLOCKS
-    given = {"stop_hook_active": life.hooks.blocks > 0, "last_assistant_message": life.speech.text_at_hand()}
-    if not spec.helper and (life.last is not None or spec.parent_id is not None):
+    may_refuse = (
+        completes and history.final_answer is None and not history.leaving and history.hooks.blocks < MAX_BLOCKS
+    )
+    given = {"stop_hook_active": history.hooks.blocks > 0, "last_assistant_message": history.reply_text.text_at_hand()}
+    if not spec.helper and (history.last is not None or spec.parent_id is not None):
         name, subjects = ("Stop", ()) if spec.parent_id is None else ("SubagentStop", (spec.definition.name,))
         if isinstance(action, Rest) and spec.teammate:
             name, subjects = "TeammateIdle", ()
-        yield [Event(name, str(life.turns), subjects, may_refuse=may_refuse, given=given)]
+        yield [HookEvent(name, str(history.turns), subjects, may_refuse=may_refuse, given=given)]
     if isinstance(action, End) and spec.parent_id is None:
-        key = f"{life.context.runs}.{life.turns}"
-        yield [Event("SessionEnd", key, ("other",), may_refuse=False, given={"reason": "other"})]
+        key = f"{history.context.runs}.{history.turns}"
+        yield [HookEvent("SessionEnd", key, ("other",), may_refuse=False, given={"reason": "other"})]

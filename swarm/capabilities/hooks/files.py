@@ -14,8 +14,8 @@ from pathlib import Path
 
 from swarm.core.errors import ConfigurationError
 from swarm.definitions.grants import Grant
+from swarm.definitions.hook_commands import grant_of, pin
 from swarm.definitions.hook_tables import read_hooks
-from swarm.definitions.hook_words import grant_of, pin
 from swarm.definitions.hooks import Hook, Hooks, Origin
 from swarm.definitions.jsonc import OWN_SETTINGS, WORKSPACE_SETTINGS, read_table
 from swarm.definitions.sources import Problem, Unusable, read_text, show_path

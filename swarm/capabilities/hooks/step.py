@@ -16,20 +16,20 @@ from pathlib import Path
 from typing import Any, get_args
 
 from swarm.agent import notes
-from swarm.agent.compacting import Wanted
+from swarm.agent.compaction import WantedSummary
 from swarm.agent.decision import Action
 from swarm.agent.entries import CompactionFailed, Entry, Hooked, HooksBegun, ToolFinished
 from swarm.agent.transcript import describe_hooked
-from swarm.capabilities.hooks.answers import AFTER_CALLS, BEFORE_CALLS, Said, interrupt, put_together
-from swarm.capabilities.hooks.choosing import Table
-from swarm.capabilities.hooks.events import Event, before_call, find_events
+from swarm.capabilities.hooks.answers import AFTER_CALLS, BEFORE_CALLS, HookAnswer, interrupt, put_together
+from swarm.capabilities.hooks.events import HookEvent, before_call, find_events
 from swarm.capabilities.hooks.files import Managed, read_managed
-from swarm.capabilities.hooks.placing import place_hook
-from swarm.capabilities.hooks.running import Calling, made_file
-from swarm.capabilities.hooks.telling import tell, write_transcript
+from swarm.capabilities.hooks.payloads import tell, write_transcript
+from swarm.capabilities.hooks.placement import place_hook
+from swarm.capabilities.hooks.runner import HookCaller, made_file
+from swarm.capabilities.hooks.table import HookTable
 from swarm.capabilities.team.board import Board
 from swarm.core.log import EventLog
-from swarm.definitions.hook_words import read_words
+from swarm.definitions.hook_commands import read_words
 from swarm.definitions.hooks import Hook, Hooks
 from swarm.models import Block
 from swarm.runtime.parts import Parts
@@ -41,25 +41,25 @@ from swarm.tools.processes import scratch_folder
 log = EventLog("swarm.hooks")
 CONCURRENT_HOOKS = 8
 _MAX_TOLD = 500
-Due = list[tuple[Event, list[Hook]]]
+Due = list[tuple[HookEvent, list[Hook]]]
 
 
-def hooks_of(parts: Parts) -> Hooking | None:
+def hooks_of(parts: Parts) -> HookStep | None:
     """What has the hooks of this agent run; None where there are none, which then cost nothing. Raises `UnreadableRecord`."""
     segment = parts.segment
     settings = segment.settings
     managed = read_managed(settings.managed_hooks) if settings.managed_hooks is not None else Managed(Hooks())
     of_job = segment.carried("hooks", Hooks, "the hooks") or Hooks()
-    table = Table(of_job, segment.spec.definition.hooks, managed, settings.user_hooks)
-    return Hooking(parts, table) if table or of_job.files or managed.hooks.hooks else None
+    table = HookTable(of_job, segment.spec.definition.hooks, managed, settings.user_hooks)
+    return HookStep(parts, table) if table or of_job.files or managed.hooks.hooks else None
 
 
-class Hooking(Step):
+class HookStep(Step):
     """The hooks of one running agent."""
 
     takes = get_args(Action)
 
-    def __init__(self, parts: Parts, table: Table) -> None:
+    def __init__(self, parts: Parts, table: HookTable) -> None:
         super().__init__(parts)
         self._segment, self._table = parts.segment, table
         self._workspace = Path(parts.segment.spec.workspace).resolve()
@@ -76,9 +76,9 @@ class Hooking(Step):
 
     def _find(self, action: Action) -> Due:
         """What has to be run before this action: the first events that have hooks and have not had them."""
-        life = self._segment.life
-        for stage in find_events(life, action):
-            new = [event for event in stage if event.id not in life.hooks.done]
+        history = self._segment.history
+        for stage in find_events(history, action):
+            new = [event for event in stage if event.id not in history.hooks.done]
             if due := [(event, hooks) for event in new if (hooks := self._table.choose(event, self._workspace))]:
                 return due
         return []
@@ -94,7 +94,7 @@ class Hooking(Step):
 
     def _run(self, due: Due) -> None:
         """Run them, and journal what they say. Raises `Interrupted`."""
-        journal, begun = self._segment.journal, self._segment.life.hooks.begun
+        journal, begun = self._segment.journal, self._segment.history.hooks.begun
         lost = [(event, hooks) for event, hooks in due if event.id in begun]
         fresh = [(event, hooks) for event, hooks in due if event.id not in begun]
         if lost:
@@ -113,18 +113,18 @@ class Hooking(Step):
 
     # -- running -------------------------------------------------------------------------------------------
 
-    def _ask(self, due: Due) -> list[tuple[Event, list[Said]]]:
+    def _ask(self, due: Due) -> list[tuple[HookEvent, list[HookAnswer]]]:
         """Run all of them side by side."""
         segment = self._segment
         context = self.parts.toolbox.context_of(f"hook-{segment.journal.next_number}")
-        calling = Calling(context, home_folder(context), scratch_folder(context), segment.spec.network)
+        calling = HookCaller(context, home_folder(context), scratch_folder(context), segment.spec.network)
         self.parts.files.before_call({"id": context.tool_use_id})
         runs = {
             hook.id: place_hook(hook, self._table, self._workspace, context.folders)
             for _, hooks in due
             for hook in hooks
         }
-        text = write_transcript(segment.life).encode()
+        text = write_transcript(segment.history).encode()
         with contextlib.ExitStack() as stack:
             folders = {"host": calling.private, "sandbox": calling.home, "off": calling.private}
             transcripts = {
@@ -150,7 +150,7 @@ class Hooking(Step):
         read_only = self._segment.spec.definition.read_only or self._segment.mode == "plan"
         return self.parts.files.keep(nothing) if ran and not read_only else nothing
 
-    def _look_up(self, event: Event) -> dict[str, Any]:
+    def _look_up(self, event: HookEvent) -> dict[str, Any]:
         spec = self._segment.spec
         member = {"teammate_name": spec.name or spec.definition.name, "team_name": spec.job_id}
         if event.name == "TeammateIdle":
@@ -168,7 +168,7 @@ class Hooking(Step):
 
     # -- journaling ----------------------------------------------------------------------------------------
 
-    def _note(self, answers: Sequence[tuple[Event, list[Said]]], kept: ToolFinished | None = None) -> None:
+    def _note(self, answers: Sequence[tuple[HookEvent, list[HookAnswer]]], kept: ToolFinished | None = None) -> None:
         entries: list[Entry] = []
         for event, said in answers:
             hooked = put_together(event, said)
@@ -188,9 +188,9 @@ class Hooking(Step):
             if isinstance(entry, Hooked):
                 self._tell(entry)
 
-    def _refuse_summary(self, event: Event, hooked: Hooked) -> CompactionFailed:
+    def _refuse_summary(self, event: HookEvent, hooked: Hooked) -> CompactionFailed:
         wanted = self._segment.journal.wanted
-        asked = Wanted(**json.loads(wanted)).id if wanted and event.subjects == ("manual",) else ""
+        asked = WantedSummary(**json.loads(wanted)).id if wanted and event.subjects == ("manual",) else ""
         why = f"a hook refused it: {hooked.reason}"
         return CompactionFailed(error=why, error_kind="hook", trigger="manual" if asked else "auto", asked=asked)
 

@@ -67,7 +67,7 @@ class MapView(BaseModel, frozen=True):
     cost_usd: float = 0.0
     """What the jobs that have ended cost; nothing for a rehearsal."""
     workspace: str = ""
-    patient: bool = False
+    batch: bool = False
     created_at: float
     ended_at: float | None = None
 
@@ -103,7 +103,7 @@ class LineResult(BaseModel, frozen=True):
         return self.state == "completed"
 
 
-class End(NamedTuple):
+class MapEnd(NamedTuple):
     """The map has ended, for now."""
 
     position: str
@@ -185,7 +185,7 @@ class Maps:
             budget_usd=int(fields["budget"]) / NANO if fields.get("budget") else None,
             cost_usd=cost,
             workspace=fields["workspace"],
-            patient=bool(fields.get("patient")),
+            batch=bool(fields.get("batch")),
             created_at=float(fields["created"]),
             ended_at=float(fields["ended"]) if fields["ended"] else None,
         )
@@ -218,14 +218,14 @@ class Maps:
         job = self._keyspace.client.hget(self._keyspace.key("map", map_id), "job")
         return str(json.loads(job or "{}").get("rules", ""))
 
-    def read(self, map_id: str, after: str, seconds: float) -> list[LineResult | End]:
+    def read(self, map_id: str, after: str, seconds: float) -> list[LineResult | MapEnd]:
         """The first results after that place; if there are none, they are waited for for so long.
 
         A line that was tried again has several.
         """
         return self.interpret(map_id, StreamStore(self._keyspace).wait(("map", map_id, "results"), after, seconds))
 
-    def interpret(self, map_id: str, found: Sequence[tuple[str, dict[str, str]]]) -> list[LineResult | End]:
+    def interpret(self, map_id: str, found: Sequence[tuple[str, dict[str, str]]]) -> list[LineResult | MapEnd]:
         """Entries of the stream of results as what they tell."""
         numbers = [fields["line"] for _, fields in found if fields["kind"] == "line"]
         key = self._keyspace.key("map", map_id)
@@ -233,7 +233,7 @@ class Maps:
         rehearsed = bool(self._keyspace.client.hget(key, "rehearsed"))
         inputs = dict(zip(numbers, documents, strict=True))
         return [
-            End(position, fields["state"])  # type: ignore[arg-type]
+            MapEnd(position, fields["state"])  # type: ignore[arg-type]
             if fields["kind"] == "end"
             else _read_result(position, fields, inputs[fields["line"]], rehearsed)
             for position, fields in found

@@ -11,8 +11,8 @@ import secrets
 from collections.abc import Callable
 from pathlib import Path
 
-from swarm.capabilities.mcp.launching import Confining, FindLogin, Profile, describe_launch
-from swarm.capabilities.mcp.line import INSTALL, BrokerGone, Line, can_start_broker
+from swarm.capabilities.mcp.broker_client import INSTALL, BrokerClient, BrokerGone, can_start_broker
+from swarm.capabilities.mcp.launch import Confining, FindLogin, Profile, describe_launch
 from swarm.capabilities.mcp.pins import Pin, make_pin
 from swarm.core.errors import ConfigurationError, ToolError
 from swarm.core.settings import Settings
@@ -22,17 +22,17 @@ from swarm.runtime.scratch import broker_folder, confine
 from swarm.tools import Hold
 from swarm.workspace.private import make_private_folder
 
-_lines: dict[tuple[int, Path], Line] = {}
+_lines: dict[tuple[int, Path], BrokerClient] = {}
 """By process and folder."""
 
 
-def line_of(settings: Settings) -> Line:
+def line_of(settings: Settings) -> BrokerClient:
     """This process's line to its host's broker. Raises `ConfigurationError` if the folder is somebody else's."""
     folder = broker_folder(settings)
     key = (os.getpid(), folder)
     if key not in _lines:
         make_private_folder(folder, remedy="set TMPDIR to another folder")
-        _lines[key] = Line(folder, settings.mcp_idle_seconds)
+        _lines[key] = BrokerClient(folder, settings.mcp_idle_seconds)
     return _lines[key]
 
 
@@ -45,13 +45,13 @@ def end_servers(settings: Settings, **of: str) -> None:
         line_of(settings).tell({"do": "end", **of})
 
 
-def end_orphans(settings: Settings, is_over: Callable[[str], bool]) -> None:
+def end_orphans(settings: Settings, has_ended: Callable[[str], bool]) -> None:
     """End the servers of jobs that are over."""
     if not (broker_folder(settings) / "socket").exists():
         return
     found = line_of(settings).tell({"do": "state"}).get("servers", ())
     for job_id in {one["job"] for one in found}:
-        if is_over(job_id):
+        if has_ended(job_id):
             end_servers(settings, job=job_id)
 
 

@@ -49,7 +49,7 @@ class Login(BaseModel):
     ended: str = ""
     """Why it is of no use any more; empty while it is."""
 
-    def is_over(self, now: float) -> bool:
+    def has_ended(self, now: float) -> bool:
         """Whether only a person can make it good again."""
         return bool(self.ended) or (not self.renewable and self.expires_at is not None and self.expires_at <= now)
 
@@ -106,7 +106,7 @@ class Logins:
     def _locked(self, person: str, url: str) -> Any:
         # Redis's own client: one that waits for Redis has no locks.
         name = lock_of(self.place, name_of(person, url))
-        return self._keyspace.hasty.lock(name, timeout=LOCK_SECONDS, blocking_timeout=PATIENCE_SECONDS)
+        return self._keyspace.no_retry.lock(name, timeout=LOCK_SECONDS, blocking_timeout=PATIENCE_SECONDS)
 
 
 def name_of(person: str, url: str) -> str:

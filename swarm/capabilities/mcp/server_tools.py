@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from swarm.capabilities.mcp.calling import render
+from swarm.capabilities.mcp.caller import render
 from swarm.capabilities.mcp.pins import PinnedTool
 from swarm.core.errors import ToolError
 from swarm.tools import Tool, ToolContext, ToolResult

@@ -8,20 +8,20 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
 from typing import Any
 
-from swarm.agent.coordination.words import explain_servers
+from swarm.agent.coordination.messages import explain_servers
 from swarm.agent.entries import Finished, Started
 from swarm.agent.needs import needs_of, offer, read_workers
 from swarm.agent.spec import AgentSpec
-from swarm.capabilities.mcp.calling import Access, Calling, ServerAway
+from swarm.capabilities.mcp.broker_client import can_start_broker
+from swarm.capabilities.mcp.caller import Access, ServerAway, ServerCaller
 from swarm.capabilities.mcp.host import end_servers, line_of
-from swarm.capabilities.mcp.line import can_start_broker
 from swarm.capabilities.mcp.logins import way_to
+from swarm.capabilities.mcp.messages import ABSENT, introduce
 from swarm.capabilities.mcp.pins import Pin, PinnedTool, Pins
 from swarm.capabilities.mcp.server_tools import ABOUT_SERVERS, TOOL_SEARCH, ServerTool, must_defer
-from swarm.capabilities.mcp.words import ABSENT, introduce
-from swarm.capabilities.memory.shelves import Places
+from swarm.capabilities.memory.stores import Places
 from swarm.core.errors import ToolError
-from swarm.definitions.mcp.reading import wanted_servers
+from swarm.definitions.mcp.reader import wanted_servers
 from swarm.definitions.mcp.servers import JobServers, Server, server_keys, tool_name
 from swarm.definitions.names import canonical_tool, split_pattern
 from swarm.definitions.tools import is_mcp, matches_tool
@@ -205,7 +205,7 @@ class Servers(Step):
     # -- its calls -----------------------------------------------------------------------------------------
 
     def equip(self, context: ToolContext) -> None:
-        context.servers, context.servers_seen = self, self._segment.life.servers
+        context.servers, context.servers_seen = self, self._segment.history.servers
 
     def find_tool(self, name: str) -> Tool | None:
         """The tool of that name; None if it is no tool of a server. Raises `ToolError` if its server cannot be had."""
@@ -245,12 +245,12 @@ class Servers(Step):
 
     def deferred(self) -> list[dict[str, Any]]:
         """The schemas of its tools that must be searched for."""
-        return [tool for tool in self._segment.life.tools if tool.get("defer_loading")]
+        return [tool for tool in self._segment.history.tools if tool.get("defer_loading")]
 
     @cached_property
-    def _calling(self) -> Calling:
+    def _calling(self) -> ServerCaller:
         segment = self._segment
-        return Calling(
+        return ServerCaller(
             Access(
                 line=line_of(segment.settings),
                 allowed=segment.settings.mcp_variables(),

@@ -14,7 +14,7 @@ from pathlib import Path
 from swarm.capabilities.memory.mounts import ROOT, TEAM, read_path
 from swarm.capabilities.memory.pages import IMPORT, Author, Memories
 from swarm.capabilities.memory.secrets import strip_secrets
-from swarm.capabilities.memory.shelves import Places, Shelf
+from swarm.capabilities.memory.stores import MemoryStore, Places
 from swarm.core.errors import ConfigurationError, MemoryRefused, ToolError
 from swarm.definitions.catalogue import project_folders
 from swarm.definitions.model import AgentDefinition
@@ -24,17 +24,17 @@ _PROJECT, _LOCAL, _USER = Path(".claude/agent-memory"), Path(".claude/agent-memo
 
 
 @dataclass(frozen=True)
-class Folder:
+class MemoryFolder:
     """What a folder holds for a shelf."""
 
-    shelf: Shelf
+    memory_store: MemoryStore
     pages: dict[str, str]
     problems: list[Problem] = field(default_factory=list)
 
 
 def find_memory_folders(
     definitions: Iterable[AgentDefinition], places: Places, workspace: Path, home: Path
-) -> list[Folder]:
+) -> list[MemoryFolder]:
     """What lies in files for the types that have a memory of a scope that other systems have, too."""
     above = project_folders(workspace)
     found = []
@@ -50,19 +50,19 @@ def find_memory_folders(
                 continue
         folder = next(filter(is_folder, folders), None)
         if folder is not None:
-            found.append(read_folder(folder, places.shelf(definition.memory, definition.name)))
+            found.append(read_folder(folder, places.memory_store(definition.memory, definition.name)))
     return found
 
 
-def read_folder(folder: Path, shelf: Shelf) -> Folder:
+def read_folder(folder: Path, memory_store: MemoryStore) -> MemoryFolder:
     """The pages that a folder holds: its Markdown and text files, without secrets; none that a link leads to outside of it."""
-    read = Folder(shelf, {})
+    read = MemoryFolder(memory_store, {})
     for path in list_files(folder, (".md", ".txt"), read.problems):
         try:
             if not resolve(path).is_relative_to(resolve(folder)):
                 raise Unusable("it is a link that leads out of its folder", "Put the file there itself.")
             page = read_path(f"{ROOT}/{path.relative_to(folder).as_posix()}")
-            if page.split("/")[0] == TEAM and shelf.scope != "team":
+            if page.split("/")[0] == TEAM and memory_store.scope != "team":
                 raise Unusable(f"{TEAM!r} is the folder that a project's agents share", "Rename the folder.")
             read.pages[page] = strip_secrets(read_text(path)).text
         except Unusable as error:
@@ -72,9 +72,9 @@ def read_folder(folder: Path, shelf: Shelf) -> Folder:
     return read
 
 
-def take_in(memories: Memories, folder: Folder, *, overwrite: bool = False) -> tuple[list[str], list[Problem]]:
+def take_in(memories: Memories, folder: MemoryFolder, *, overwrite: bool = False) -> tuple[list[str], list[Problem]]:
     """Make pages of what is new in a folder; returns those, and why others were left as they are."""
-    before = memories.imported(folder.shelf)
+    before = memories.imported(folder.memory_store)
     taken, problems = [], list(folder.problems)
     for page, text in folder.pages.items():
         digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
@@ -82,20 +82,20 @@ def take_in(memories: Memories, folder: Folder, *, overwrite: bool = False) -> t
             continue
         given = {} if overwrite else {"sha": digest}
         try:
-            memories.change(folder.shelf, "write", page, Author(IMPORT), text=text, **given)
+            memories.change(folder.memory_store, "write", page, Author(IMPORT), text=text, **given)
             taken.append(page)
         except MemoryRefused as error:
             if error.code != "same":
                 remedy = "`swarm memory import --overwrite` takes the file's text." if error.code == "changed" else ""
-                problems.append(Problem(path=f"{folder.shelf.id} {page}", message=str(error), remedy=remedy))
+                problems.append(Problem(path=f"{folder.memory_store.id} {page}", message=str(error), remedy=remedy))
     return taken, problems
 
 
-def write_folder(memories: Memories, shelf: Shelf, folder: Path) -> list[Path]:
+def write_folder(memories: Memories, memory_store: MemoryStore, folder: Path) -> list[Path]:
     """Write every page of a shelf as a file. Raises `ConfigurationError` for what cannot be written, or would leave the folder."""
     written = []
-    for page in memories.pages(shelf):
-        found = memories.read(shelf, page.name)
+    for page in memories.pages(memory_store):
+        found = memories.read(memory_store, page.name)
         if found is None:
             continue
         path = folder / page.name

@@ -60,83 +60,83 @@ function changes.insert(text, given, new)
   return changed:sub(-1) == '\n' and changed or changed .. '\n', {}
 end
 
-local function too_much(shelf, given, known, text)
+local function too_much(memory_store, given, known, text)
   if #text > given.max_page then return { 'limit', 'page', #text } end
-  local total = count(redis.call('HGET', memory.key(shelf, 'sums'), 'bytes')) - (known and known.size or 0) + #text
-  if total > given.max_shelf then return { 'limit', 'shelf', total } end
-  if not known and redis.call('HLEN', memory.key(shelf)) >= given.max_pages then return { 'limit', 'pages', given.max_pages + 1 } end
+  local total = count(redis.call('HGET', memory.key(memory_store, 'sums'), 'bytes')) - (known and known.size or 0) + #text
+  if total > given.max_memory_store then return { 'limit', 'memory_store', total } end
+  if not known and redis.call('HLEN', memory.key(memory_store)) >= given.max_pages then return { 'limit', 'pages', given.max_pages + 1 } end
 end
 
 -- The text of an import counts only while nobody has changed the page since the last one.
-local function is_overtaken(shelf, given, known)
-  local imported = redis.call('HGET', memory.key(shelf, 'imported'), given.page)
+local function is_overtaken(memory_store, given, known)
+  local imported = redis.call('HGET', memory.key(memory_store, 'imported'), given.page)
   if imported == given.sha then return { 'same' } end
   if known and known.by ~= given.by then return { 'changed' } end
 end
 
-local function put(op, shelf, given, text, old)
-  local known = memory.head_of(shelf, given.page) or nil
-  if op == 'create' and memory.is_taken(shelf, given.page) then return nil, { 'exists' } end
+local function put(op, memory_store, given, text, old)
+  local known = memory.head_of(memory_store, given.page) or nil
+  if op == 'create' and memory.is_taken(memory_store, given.page) then return nil, { 'exists' } end
   if op == 'replace' or op == 'insert' then
-    if not known then return nil, { #memory.pages_below(shelf, given.page) > 0 and 'no file' or 'missing' } end
-    local changed, about = changes[op](redis.call('HGET', memory.key(shelf, 'texts'), given.page), given, text, old)
+    if not known then return nil, { #memory.pages_below(memory_store, given.page) > 0 and 'no file' or 'missing' } end
+    local changed, about = changes[op](redis.call('HGET', memory.key(memory_store, 'texts'), given.page), given, text, old)
     if not changed then return nil, about end
-    local refused = too_much(shelf, given, known, changed)
+    local refused = too_much(memory_store, given, known, changed)
     if refused then return nil, refused end
-    about.version = memory.record(shelf, given.page, given, op, changed)
+    about.version = memory.record(memory_store, given.page, given, op, changed)
     return about
   end
   local version = known and known.version or 0
   if given.if_version and given.if_version ~= version then return nil, { 'version', version } end
-  local refused = given.sha and is_overtaken(shelf, given, known)
+  local refused = given.sha and is_overtaken(memory_store, given, known)
   if refused then return nil, refused end
-  local way = memory.page_in_the_way(shelf, given.page)
+  local way = memory.page_in_the_way(memory_store, given.page)
   if way then return nil, { 'in the way', way } end
-  if not known and #memory.pages_below(shelf, given.page) > 0 then return nil, { 'exists' } end
-  refused = too_much(shelf, given, known, text)
+  if not known and #memory.pages_below(memory_store, given.page) > 0 then return nil, { 'exists' } end
+  refused = too_much(memory_store, given, known, text)
   if refused then return nil, refused end
-  if given.sha then redis.call('HSET', memory.key(shelf, 'imported'), given.page, given.sha) end
-  return { version = memory.record(shelf, given.page, given, op, text) }
+  if given.sha then redis.call('HSET', memory.key(memory_store, 'imported'), given.page, given.sha) end
+  return { version = memory.record(memory_store, given.page, given, op, text) }
 end
 
-local function rename(shelf, given)
+local function rename(memory_store, given)
   local old, new = given.page, given.to
-  if memory.is_taken(shelf, new) then return nil, { 'exists' } end
-  if not memory.is_taken(shelf, old) then return nil, { 'missing' } end
+  if memory.is_taken(memory_store, new) then return nil, { 'exists' } end
+  if not memory.is_taken(memory_store, old) then return nil, { 'missing' } end
   if memory.begins(new, old .. '/') then return nil, { 'within' } end
-  local way = memory.page_in_the_way(shelf, new)
+  local way = memory.page_in_the_way(memory_store, new)
   if way then return nil, { 'in the way', way } end
   local version
-  local pages = memory.head_of(shelf, old) and { old } or memory.pages_below(shelf, old)
+  local pages = memory.head_of(memory_store, old) and { old } or memory.pages_below(memory_store, old)
   for _, page in ipairs(pages) do
     local to = new .. page:sub(#old + 1)
-    local text = redis.call('HGET', memory.key(shelf, 'texts'), page)
+    local text = redis.call('HGET', memory.key(memory_store, 'texts'), page)
     -- Its versions go with it; what was kept of a page that was once called so makes room.
-    memory.uncount(shelf, redis.call('XRANGE', memory.key(shelf, 'log:' .. to), '-', '+'))
-    redis.call('RENAME', memory.key(shelf, 'log:' .. page), memory.key(shelf, 'log:' .. to))
-    local root = redis.call('HGET', memory.key(shelf, 'roots'), page)
-    redis.call('HDEL', memory.key(shelf, 'roots'), page, to)
-    if root then redis.call('HSET', memory.key(shelf, 'roots'), to, root) end
-    redis.call('SREM', memory.key(shelf, 'logged'), page)
-    redis.call('HSET', memory.key(shelf), to, redis.call('HGET', memory.key(shelf), page))
-    redis.call('HDEL', memory.key(shelf), page)
-    redis.call('HDEL', memory.key(shelf, 'texts'), page)
-    version = memory.record(shelf, to, given, 'rename', text, { 'from', page })
+    memory.uncount(memory_store, redis.call('XRANGE', memory.key(memory_store, 'log:' .. to), '-', '+'))
+    redis.call('RENAME', memory.key(memory_store, 'log:' .. page), memory.key(memory_store, 'log:' .. to))
+    local root = redis.call('HGET', memory.key(memory_store, 'roots'), page)
+    redis.call('HDEL', memory.key(memory_store, 'roots'), page, to)
+    if root then redis.call('HSET', memory.key(memory_store, 'roots'), to, root) end
+    redis.call('SREM', memory.key(memory_store, 'logged'), page)
+    redis.call('HSET', memory.key(memory_store), to, redis.call('HGET', memory.key(memory_store), page))
+    redis.call('HDEL', memory.key(memory_store), page)
+    redis.call('HDEL', memory.key(memory_store, 'texts'), page)
+    version = memory.record(memory_store, to, given, 'rename', text, { 'from', page })
   end
   return { version = version }
 end
 
-local function delete(shelf, given)
-  local known = memory.head_of(shelf, given.page)
+local function delete(memory_store, given)
+  local known = memory.head_of(memory_store, given.page)
   if given.if_version and given.if_version ~= (known and known.version or 0) then return nil, { 'version', known and known.version or 0 } end
-  local pages = known and { given.page } or memory.pages_below(shelf, given.page)
+  local pages = known and { given.page } or memory.pages_below(memory_store, given.page)
   if #pages == 0 then return nil, { 'missing' } end
   local version
-  for _, page in ipairs(pages) do version = memory.record(shelf, page, given, 'delete', false) end
+  for _, page in ipairs(pages) do version = memory.record(memory_store, page, given, 'delete', false) end
   return { version = version }
 end
 
-step('memory_change', function(shelf, op, request, text, old)
+step('memory_change', function(memory_store, op, request, text, old)
   local given = cjson.decode(request)
   local early = given.cause and causes.answered(given.job, given.agent, given.cause)
   if early then return early end
@@ -145,11 +145,11 @@ step('memory_change', function(shelf, op, request, text, old)
   if said then return { 'ok', publish, said, kill } end
   local value, refused
   if op == 'delete' then
-    value, refused = delete(shelf, given)
+    value, refused = delete(memory_store, given)
   elseif op == 'rename' then
-    value, refused = rename(shelf, given)
+    value, refused = rename(memory_store, given)
   else
-    value, refused = put(op, shelf, given, text, old)
+    value, refused = put(op, memory_store, given, text, old)
   end
   if refused then return refused end
   if given.cause then return causes.answer(given.job, given.cause, value) end
@@ -158,23 +158,23 @@ step('memory_change', function(shelf, op, request, text, old)
 end)
 
 -- Remove a page with all its versions, or a whole shelf where no page is named.
-step('memory_purge', function(shelf, page)
-  local pages = page ~= '' and { page } or redis.call('SMEMBERS', memory.key(shelf, 'logged'))
+step('memory_purge', function(memory_store, page)
+  local pages = page ~= '' and { page } or redis.call('SMEMBERS', memory.key(memory_store, 'logged'))
   for _, each in ipairs(pages) do
-    local log = memory.key(shelf, 'log:' .. each)
-    memory.uncount(shelf, redis.call('XRANGE', log, '-', '+'))
-    local known = memory.head_of(shelf, each)
-    if known then subtract(memory.key(shelf, 'sums'), 'bytes', known.size) end
+    local log = memory.key(memory_store, 'log:' .. each)
+    memory.uncount(memory_store, redis.call('XRANGE', log, '-', '+'))
+    local known = memory.head_of(memory_store, each)
+    if known then subtract(memory.key(memory_store, 'sums'), 'bytes', known.size) end
     redis.call('DEL', log)
-    redis.call('HDEL', memory.key(shelf), each)
-    redis.call('HDEL', memory.key(shelf, 'texts'), each)
-    redis.call('HDEL', memory.key(shelf, 'roots'), each)
-    redis.call('SREM', memory.key(shelf, 'logged'), each)
+    redis.call('HDEL', memory.key(memory_store), each)
+    redis.call('HDEL', memory.key(memory_store, 'texts'), each)
+    redis.call('HDEL', memory.key(memory_store, 'roots'), each)
+    redis.call('SREM', memory.key(memory_store, 'logged'), each)
   end
   if page == '' then
-    redis.call('HDEL', P .. ':memory', shelf)
-    for _, part in ipairs({ 'sums', 'logged', 'imported', 'texts', 'roots' }) do redis.call('DEL', memory.key(shelf, part)) end
-    redis.call('DEL', memory.key(shelf))
+    redis.call('HDEL', P .. ':memory', memory_store)
+    for _, part in ipairs({ 'sums', 'logged', 'imported', 'texts', 'roots' }) do redis.call('DEL', memory.key(memory_store, part)) end
+    redis.call('DEL', memory.key(memory_store))
   end
   return 'ok'
 end)

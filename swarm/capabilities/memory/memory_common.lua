@@ -18,35 +18,35 @@ local LEAST_VERSIONS = 5
 local MOST_LOG_BYTES = 16 * 1024 * 1024
 local HEAD_BYTES = 400
 
-function memory.key(shelf, part) return P .. ':memory:' .. shelf .. (part and ':' .. part or '') end
+function memory.key(memory_store, part) return P .. ':memory:' .. memory_store .. (part and ':' .. part or '') end
 
 function memory.begins(text, start) return text:sub(1, #start) == start end
 
 -- The pages below a folder.
-function memory.pages_below(shelf, folder)
+function memory.pages_below(memory_store, folder)
   local found = {}
-  for _, page in ipairs(redis.call('HKEYS', memory.key(shelf))) do
+  for _, page in ipairs(redis.call('HKEYS', memory.key(memory_store))) do
     if memory.begins(page, folder .. '/') then found[#found + 1] = page end
   end
   return found
 end
 
-function memory.head_of(shelf, page)
-  local record = redis.call('HGET', memory.key(shelf), page)
+function memory.head_of(memory_store, page)
+  local record = redis.call('HGET', memory.key(memory_store), page)
   return record and cjson.decode(record)
 end
 
 -- Whether the path is taken, by a page or a folder.
-function memory.is_taken(shelf, page)
-  return redis.call('HEXISTS', memory.key(shelf), page) == 1 or #memory.pages_below(shelf, page) > 0
+function memory.is_taken(memory_store, page)
+  return redis.call('HEXISTS', memory.key(memory_store), page) == 1 or #memory.pages_below(memory_store, page) > 0
 end
 
 -- The page that stands where a folder would be needed for this path, or nil.
-function memory.page_in_the_way(shelf, page)
+function memory.page_in_the_way(memory_store, page)
   local at = page:find('/', 1, true)
   while at do
     local folder = page:sub(1, at - 1)
-    if redis.call('HEXISTS', memory.key(shelf), folder) == 1 then return folder end
+    if redis.call('HEXISTS', memory.key(memory_store), folder) == 1 then return folder end
     at = page:find('/', at + 1, true)
   end
   return nil
@@ -59,10 +59,10 @@ local function beginning_of(text)
 end
 
 -- Count versions no more that are about to be dropped.
-function memory.uncount(shelf, entries)
+function memory.uncount(memory_store, entries)
   for _, entry in ipairs(entries) do
     for i = 1, #entry[2], 2 do
-      if entry[2][i] == 'text' then subtract(memory.key(shelf, 'sums'), 'log_bytes', #entry[2][i + 1]) end
+      if entry[2][i] == 'text' then subtract(memory.key(memory_store, 'sums'), 'log_bytes', #entry[2][i + 1]) end
     end
   end
 end
@@ -101,10 +101,10 @@ local function attribute(old, by, new, author)
 end
 
 -- A version is about to be dropped: keep whose its lines are.
-local function keep_authors(shelf, page, entry)
+local function keep_authors(memory_store, page, entry)
   local version, authors, runs = {}, {}, {}
   for i = 1, #entry[2], 2 do version[entry[2][i]] = entry[2][i + 1] end
-  local stored = redis.call('HGET', memory.key(shelf, 'roots'), page)
+  local stored = redis.call('HGET', memory.key(memory_store, 'roots'), page)
   local root = stored and cjson.decode(stored) or { text = '', by = {} }
   for _, run in ipairs(root.by) do
     for _ = 1, run[1] do authors[#authors + 1] = run[2] end
@@ -113,46 +113,46 @@ local function keep_authors(shelf, page, entry)
   for _, job in ipairs(attribute(split_lines(root.text), authors, split_lines(version.text), author)) do
     if #runs > 0 and runs[#runs][2] == job then runs[#runs][1] = runs[#runs][1] + 1 else runs[#runs + 1] = { 1, job } end
   end
-  redis.call('HSET', memory.key(shelf, 'roots'), page, cjson.encode({ text = version.text, by = runs }))
+  redis.call('HSET', memory.key(memory_store, 'roots'), page, cjson.encode({ text = version.text, by = runs }))
 end
 
-local function drop_old_versions(shelf, page)
-  local log = memory.key(shelf, 'log:' .. page)
+local function drop_old_versions(memory_store, page)
+  local log = memory.key(memory_store, 'log:' .. page)
   local length = redis.call('XLEN', log)
   while length > MOST_VERSIONS
-    or (length > LEAST_VERSIONS and count(redis.call('HGET', memory.key(shelf, 'sums'), 'log_bytes')) > MOST_LOG_BYTES) do
+    or (length > LEAST_VERSIONS and count(redis.call('HGET', memory.key(memory_store, 'sums'), 'log_bytes')) > MOST_LOG_BYTES) do
     local oldest = redis.call('XRANGE', log, '-', '+', 'COUNT', 1)
-    keep_authors(shelf, page, oldest[1])
+    keep_authors(memory_store, page, oldest[1])
     redis.call('XDEL', log, oldest[1][1])
-    memory.uncount(shelf, oldest)
+    memory.uncount(memory_store, oldest)
     length = length - 1
   end
 end
 
 -- Keep what was done to a page as its next version, which is returned. `text` is false for a page that is no more.
-function memory.record(shelf, page, given, op, text, more)
-  local known = memory.head_of(shelf, page)
-  local version = redis.call('HINCRBY', memory.key(shelf, 'sums'), 'version', 1)
+function memory.record(memory_store, page, given, op, text, more)
+  local known = memory.head_of(memory_store, page)
+  local version = redis.call('HINCRBY', memory.key(memory_store, 'sums'), 'version', 1)
   local entry = { 'op', op, 'text', text or '', 'job', given.job, 'agent', given.agent, 'by', given.by, 'at', string.format('%.3f', NOW) }
   if not known then entry[#entry + 1] = 'new'; entry[#entry + 1] = '1' end
   if given.taken then entry[#entry + 1] = 'taken'; entry[#entry + 1] = given.taken end
   for _, each in ipairs(more or {}) do entry[#entry + 1] = each end
-  redis.call('XADD', memory.key(shelf, 'log:' .. page), version .. '-0', unpack(entry))
-  redis.call('SADD', memory.key(shelf, 'logged'), page)
-  add(memory.key(shelf, 'sums'), 'log_bytes', #(text or ''))
-  add(memory.key(shelf, 'sums'), 'bytes', #(text or '') - (known and known.size or 0))
+  redis.call('XADD', memory.key(memory_store, 'log:' .. page), version .. '-0', unpack(entry))
+  redis.call('SADD', memory.key(memory_store, 'logged'), page)
+  add(memory.key(memory_store, 'sums'), 'log_bytes', #(text or ''))
+  add(memory.key(memory_store, 'sums'), 'bytes', #(text or '') - (known and known.size or 0))
   if text then
-    redis.call('HSET', memory.key(shelf, 'texts'), page, text)
-    redis.call('HSET', memory.key(shelf), page, cjson.encode({ size = #text, version = version, head = beginning_of(text),
+    redis.call('HSET', memory.key(memory_store, 'texts'), page, text)
+    redis.call('HSET', memory.key(memory_store), page, cjson.encode({ size = #text, version = version, head = beginning_of(text),
       job = given.job, agent = given.agent, by = given.by, at = NOW }))
   else
-    redis.call('HDEL', memory.key(shelf, 'texts'), page)
-    redis.call('HDEL', memory.key(shelf), page)
+    redis.call('HDEL', memory.key(memory_store, 'texts'), page)
+    redis.call('HDEL', memory.key(memory_store), page)
   end
-  drop_old_versions(shelf, page)
-  redis.call('HSET', P .. ':memory', shelf, given.about)
+  drop_old_versions(memory_store, page)
+  redis.call('HSET', P .. ':memory', memory_store, given.about)
   if given.job ~= '' and redis.call('EXISTS', job_key(given.job)) == 1 then
-    emit(given.job, 'memory', given.agent, 'shelf', shelf, 'page', page, 'change', op)
+    emit(given.job, 'memory', given.agent, 'memory_store', memory_store, 'page', page, 'change', op)
   end
   return version
 end

@@ -8,7 +8,7 @@ from typing import Any
 from swarm.capabilities.memory.mounts import ROOT, TEAM, Mounts, find_mounts, read_path
 from swarm.capabilities.memory.pages import Author, Change, Memories
 from swarm.capabilities.memory.secrets import strip_secrets
-from swarm.capabilities.memory.shelves import Shelf
+from swarm.capabilities.memory.stores import MemoryStore
 from swarm.core.errors import MemoryRefused, ToolError
 from swarm.tools import Tool, ToolContext, ToolResult
 from swarm.tools.schemas import string
@@ -24,7 +24,7 @@ _NEEDS = {
 _DEPTH = 2
 
 
-class _Call:
+class _MemoryCall:
     """One call: whose memory it is about, and what it was given."""
 
     def __init__(self, context: ToolContext, given: dict[str, Any], mounts: Mounts) -> None:
@@ -38,20 +38,20 @@ class _Call:
         self.removed += removed
         return text
 
-    def locate(self, path: str) -> tuple[Shelf, str]:
+    def locate(self, path: str) -> tuple[MemoryStore, str]:
         """The page that a path means; a root is no page."""
-        shelf, page = self.mounts.locate(path)
+        memory_store, page = self.mounts.locate(path)
         if not page:
             raise ToolError(f"The path {self.given['path']} is not a file.")
-        return shelf, page
+        return memory_store, page
 
     def change(self, op: Change, path: str, **given: Any) -> dict[str, Any]:
         """Change a page. Raises `MemoryRefused`."""
-        shelf, page = self.locate(path)
+        memory_store, page = self.locate(path)
         spec = self.context.spec
         by = spec.name or spec.definition.name
         author = Author(by, job=spec.job_id, agent=spec.agent_id, cause=self.context.cause)
-        return self.memories.change(shelf, op, page, author, **given)
+        return self.memories.change(memory_store, op, page, author, **given)
 
 
 def _run(context: ToolContext, given: dict[str, Any]) -> ToolResult:
@@ -61,7 +61,7 @@ def _run(context: ToolContext, given: dict[str, Any]) -> ToolResult:
     mounts = find_mounts(context.store, context.spec)
     if mounts is None:
         raise ToolError("You have no memory: your definition names no scope for it.")
-    call = _Call(context, given, mounts)
+    call = _MemoryCall(context, given, mounts)
     try:
         text = _COMMANDS[command](call)
     except MemoryRefused as error:
@@ -71,7 +71,7 @@ def _run(context: ToolContext, given: dict[str, Any]) -> ToolResult:
     return ToolResult(text=text)
 
 
-def _view(call: _Call) -> str:
+def _view(call: _MemoryCall) -> str:
     shown, path = call.given["path"], read_path(call.given["path"])
     if path and path != TEAM:
         found = call.memories.read(*call.mounts.locate(path))
@@ -122,13 +122,13 @@ def _show_size(size: int) -> str:
     return f"{int(scaled)}{unit}" if scaled == int(scaled) else f"{scaled:.1f}{unit}"
 
 
-def _create(call: _Call) -> str:
+def _create(call: _MemoryCall) -> str:
     path = read_path(call.given["path"])
     call.change("create", path, text=call.clean("file_text"))
     return f"File created successfully at: {call.given['path']}"
 
 
-def _str_replace(call: _Call) -> str:
+def _str_replace(call: _MemoryCall) -> str:
     path = read_path(call.given["path"])
     done = call.change("replace", path, old=call.given["old_str"], text=call.clean("new_str"))
     around = done["around"]
@@ -136,13 +136,13 @@ def _str_replace(call: _Call) -> str:
     return f"The memory file has been edited. Here is the snippet showing the change (with line numbers):\n{snippet}"
 
 
-def _insert(call: _Call) -> str:
+def _insert(call: _MemoryCall) -> str:
     path = read_path(call.given["path"])
     call.change("insert", path, line=call.given["insert_line"], text=call.clean("insert_text").rstrip("\n"))
     return f"The file {call.given['path']} has been edited."
 
 
-def _delete(call: _Call) -> str:
+def _delete(call: _MemoryCall) -> str:
     path = read_path(call.given["path"])
     if path in ("", TEAM):
         raise ToolError(f"Cannot delete the {call.given['path']} directory itself")
@@ -150,20 +150,20 @@ def _delete(call: _Call) -> str:
     return f"Successfully deleted {call.given['path']}"
 
 
-def _rename(call: _Call) -> str:
+def _rename(call: _MemoryCall) -> str:
     old, new = read_path(call.given["old_path"]), read_path(call.given["new_path"])
     if old in ("", TEAM):
         raise ToolError(f"Cannot rename the {call.given['old_path']} directory itself")
     if new in ("", TEAM):
         raise ToolError(f"The destination {call.given['new_path']} already exists")
-    (shelf, _), (other, to) = call.mounts.locate(old), call.mounts.locate(new)
-    if shelf != other:
+    (memory_store, _), (other, to) = call.mounts.locate(old), call.mounts.locate(new)
+    if memory_store != other:
         raise ToolError(f"A page cannot be moved into or out of {ROOT}/{TEAM}: create it there and delete it here.")
     call.change("rename", old, to=to)
     return f"Successfully renamed {call.given['old_path']} to {call.given['new_path']}"
 
 
-_COMMANDS: dict[str, Callable[[_Call], str]] = {
+_COMMANDS: dict[str, Callable[[_MemoryCall], str]] = {
     "view": _view,
     "create": _create,
     "str_replace": _str_replace,

@@ -19,10 +19,10 @@ from xml.sax.saxutils import escape
 
 from pydantic import ValidationError
 
-from swarm.agent.life import Life
+from swarm.agent.history import History
 from swarm.agent.spec import AgentSpec
 from swarm.capabilities.memory.pages import Memories, PageView
-from swarm.capabilities.memory.shelves import Places, Shelf
+from swarm.capabilities.memory.stores import MemoryStore, Places
 from swarm.core.errors import ToolError
 from swarm.definitions.model import MemoryScope
 from swarm.store.store import Store
@@ -48,10 +48,10 @@ short pages with a telling first line; never secrets. Pages below /memories/team
 class Mounts(NamedTuple):
     """The shelves of one agent; one whose memory is its team's has no own."""
 
-    own: Shelf | None
-    team: Shelf
+    own: MemoryStore | None
+    team: MemoryStore
 
-    def locate(self, path: str) -> tuple[Shelf, str]:
+    def locate(self, path: str) -> tuple[MemoryStore, str]:
         """The shelf and the page on it, of a path below the root that is no root. Raises `ToolError`."""
         first, _, rest = path.partition("/")
         if first == TEAM:
@@ -106,11 +106,11 @@ def find_mounts(store: Store, spec: AgentSpec) -> Mounts | None:
 
 def make_mounts(places: Places, scope: MemoryScope, agent_type: str) -> Mounts:
     """The shelves of an agent of this type, whose memory has this scope."""
-    own = None if scope == "team" else places.shelf(scope, agent_type)
-    return Mounts(own, places.shelf("team", agent_type))
+    own = None if scope == "team" else places.memory_store(scope, agent_type)
+    return Mounts(own, places.memory_store("team", agent_type))
 
 
-def restate_memory(context: ToolContext, life: Life) -> str:
+def restate_memory(context: ToolContext, history: History) -> str:
     """What the agent is told of its memory, again: as it is by now."""
     told = tell_memory(context.store, context.spec, now=context.now())
     return told.removeprefix("<memory>\n").removesuffix("\n</memory>")

@@ -15,12 +15,12 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from swarm.capabilities.memory.shelves import Shelf
+from swarm.capabilities.memory.stores import MemoryStore
 from swarm.core.errors import MemoryRefused
 from swarm.store.keyspace import Keyspace
 
 MAX_PAGE_BYTES = 64 * 1024
-MAX_SHELF_BYTES = 4 * 1024 * 1024
+MAX_MEMORY_STORE_BYTES = 4 * 1024 * 1024
 MAX_PAGES = 500
 PERSON, IMPORT = "(a person)", "(imported)"
 Change = Literal["create", "write", "replace", "insert", "delete", "rename"]
@@ -103,37 +103,37 @@ class Memories:
     def __init__(self, keyspace: Keyspace) -> None:
         self._keyspace = keyspace
 
-    def shelves(self) -> list[Shelf]:
+    def memory_stores(self) -> list[MemoryStore]:
         """Those that were ever written, by id."""
         stored = self._keyspace.client.hgetall(self._keyspace.key("memory"))
-        return [Shelf.model_validate_json(document) for _, document in sorted(stored.items())]
+        return [MemoryStore.model_validate_json(document) for _, document in sorted(stored.items())]
 
-    def pages(self, shelf: Shelf) -> list[PageView]:
+    def pages(self, memory_store: MemoryStore) -> list[PageView]:
         """All pages, by name."""
-        stored = self._keyspace.client.hgetall(self._keyspace.key("memory", shelf.id))
+        stored = self._keyspace.client.hgetall(self._keyspace.key("memory", memory_store.id))
         return [PageView(name=name, **json.loads(record)) for name, record in sorted(stored.items())]
 
-    def read(self, shelf: Shelf, page: str) -> tuple[PageView, str] | None:
+    def read(self, memory_store: MemoryStore, page: str) -> tuple[PageView, str] | None:
         """A page and its text, as they belong together; None if there is no such page."""
         pipeline = self._keyspace.client.pipeline(transaction=True)
-        pipeline.hget(self._keyspace.key("memory", shelf.id), page)
-        pipeline.hget(self._keyspace.key("memory", shelf.id, "texts"), page)
+        pipeline.hget(self._keyspace.key("memory", memory_store.id), page)
+        pipeline.hget(self._keyspace.key("memory", memory_store.id, "texts"), page)
         record, text = pipeline.execute()
         return None if record is None else (PageView(name=page, **json.loads(record)), text or "")
 
-    def logged(self, shelf: Shelf) -> list[str]:
+    def logged(self, memory_store: MemoryStore) -> list[str]:
         """The pages that have versions kept, also those that are deleted, by name."""
-        return sorted(self._keyspace.client.smembers(self._keyspace.key("memory", shelf.id, "logged")))
+        return sorted(self._keyspace.client.smembers(self._keyspace.key("memory", memory_store.id, "logged")))
 
-    def versions(self, shelf: Shelf, page: str) -> list[Version]:
+    def versions(self, memory_store: MemoryStore, page: str) -> list[Version]:
         """The page's versions that are kept, the oldest first."""
-        return self.past(shelf, page)[0]
+        return self.past(memory_store, page)[0]
 
-    def past(self, shelf: Shelf, page: str) -> tuple[list[Version], Root | None]:
+    def past(self, memory_store: MemoryStore, page: str) -> tuple[list[Version], Root | None]:
         """The page's versions that are kept, the oldest first, and what is known of those before."""
         pipeline = self._keyspace.client.pipeline(transaction=True)
-        pipeline.xrange(self._keyspace.key("memory", shelf.id, f"log:{page}"))
-        pipeline.hget(self._keyspace.key("memory", shelf.id, "roots"), page)
+        pipeline.xrange(self._keyspace.key("memory", memory_store.id, f"log:{page}"))
+        pipeline.hget(self._keyspace.key("memory", memory_store.id, "roots"), page)
         rows, root = pipeline.execute()
         versions = [
             Version(version=int(entry_id.split("-")[0]), source=fields.pop("from", ""), **fields)
@@ -141,12 +141,20 @@ class Memories:
         ]
         return versions, None if root is None else Root.model_validate_json(root)
 
-    def imported(self, shelf: Shelf) -> dict[str, str]:
+    def imported(self, memory_store: MemoryStore) -> dict[str, str]:
         """By page, the hash of the file that was imported last."""
-        return dict(self._keyspace.client.hgetall(self._keyspace.key("memory", shelf.id, "imported")))
+        return dict(self._keyspace.client.hgetall(self._keyspace.key("memory", memory_store.id, "imported")))
 
     def change(
-        self, shelf: Shelf, op: Change, page: str, author: Author, *, text: str = "", old: str = "", **given: Any
+        self,
+        memory_store: MemoryStore,
+        op: Change,
+        page: str,
+        author: Author,
+        *,
+        text: str = "",
+        old: str = "",
+        **given: Any,
     ) -> dict[str, Any]:
         """Make one change; `given` is what the step's head names. Returns its `version`, and of `replace` the lines around.
 
@@ -157,9 +165,9 @@ class Memories:
             "job": author.job,
             "agent": author.agent,
             "by": author.by,
-            "about": shelf.model_dump_json(),
+            "about": memory_store.model_dump_json(),
             "max_page": MAX_PAGE_BYTES,
-            "max_shelf": MAX_SHELF_BYTES,
+            "max_memory_store": MAX_MEMORY_STORE_BYTES,
             "max_pages": MAX_PAGES,
             **given,
         }
@@ -167,15 +175,15 @@ class Memories:
         request |= tells_repeat
         # Half a surrogate pair has no UTF-8 form.
         texts = [each.encode("utf-8", "replace").decode() for each in (text, old)]
-        answer = self._keyspace.run("memory_change", shelf.id, op, json.dumps(request), *texts)
+        answer = self._keyspace.run("memory_change", memory_store.id, op, json.dumps(request), *texts)
         if answer[0] != "ok":
             raise MemoryRefused(_explain(answer, page), str(answer[0]), list(answer[1:]))
         changed: dict[str, Any] = json.loads(answer[2])
         return changed
 
-    def purge(self, shelf: Shelf, page: str = "") -> None:
+    def purge(self, memory_store: MemoryStore, page: str = "") -> None:
         """Remove a page with all its versions, or without one the whole shelf."""
-        self._keyspace.run("memory_purge", shelf.id, page)
+        self._keyspace.run("memory_purge", memory_store.id, page)
 
 
 def _explain(answer: list[Any], page: str) -> str:
@@ -194,8 +202,10 @@ def _explain(answer: list[Any], page: str) -> str:
             return f"{answer[1]} is a page, so there can be none below it"
         case "limit" if answer[1] == "page":
             return f"the page {page} would have {answer[2]:,} bytes, more than {MAX_PAGE_BYTES:,}; split it"
-        case "limit" if answer[1] == "shelf":
-            return f"this memory would have {answer[2]:,} bytes, more than {MAX_SHELF_BYTES:,}; delete pages first"
+        case "limit" if answer[1] == "memory_store":
+            return (
+                f"this memory would have {answer[2]:,} bytes, more than {MAX_MEMORY_STORE_BYTES:,}; delete pages first"
+            )
         case "limit":
             return f"this memory has {MAX_PAGES} pages, and there can be no more; delete some"
         case "refused":

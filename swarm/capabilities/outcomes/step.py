@@ -15,8 +15,8 @@ from typing import Any
 from swarm.agent.decision import Action, AwaitGrader, Grade, RunCheck
 from swarm.agent.entries import Finished, Grading, Verdict
 from swarm.agent.journaled import Condition
-from swarm.agent.outcomes import words
-from swarm.agent.outcomes.deciding import MOST_GRADERS, attempt_of, may_go_on, outcome_of
+from swarm.agent.outcomes import messages
+from swarm.agent.outcomes.decision import MOST_GRADERS, attempt_of, may_go_on, outcome_of
 from swarm.agent.outcomes.grader import make_grader
 from swarm.core.errors import ToolError
 from swarm.core.records import AgentView
@@ -25,7 +25,7 @@ from swarm.runtime.steps import Step, Turn
 from swarm.store.values import Signals
 
 
-class Judging(Step):
+class OutcomeStep(Step):
     """The judges of one running agent's work."""
 
     takes = (RunCheck, Grade, AwaitGrader)
@@ -42,7 +42,7 @@ class Judging(Step):
 
     @property
     def _outcome(self) -> Outcome:
-        outcome = outcome_of(self.segment.life)
+        outcome = outcome_of(self.segment.history)
         assert outcome is not None, "who is not to be judged has no judges"
         return outcome
 
@@ -50,8 +50,8 @@ class Judging(Step):
 
     def _run_check(self) -> None:
         """Run the check, and journal what it says."""
-        segment, outcome, attempt = self.segment, self._outcome, attempt_of(self.segment.life)
-        segment.store.events.tell_activity(segment.claim, f"check {attempt} of {outcome.tries}: {outcome.check}")
+        segment, outcome, attempt = self.segment, self._outcome, attempt_of(self.segment.history)
+        segment.store.events.show_activity(segment.claim, f"check {attempt} of {outcome.tries}: {outcome.check}")
         began = time.monotonic()
         try:
             ran = self.parts.commands.run(
@@ -62,9 +62,9 @@ class Judging(Step):
             self._note(Verdict(by="check", attempt=attempt, passed=False, void=True, summary=summary))
             return
         output, context = ran.output, ran.context
-        handle = context.outputs.keep(context.tool_use_id, output) if len(output) > words.SHOWN_OUTPUT else ""
-        summary = words.sum_up_check(outcome.check, ran.exit_code, ran.timed_out, outcome.check_seconds)
-        report = words.cut_output(output, handle)
+        handle = context.outputs.keep(context.tool_use_id, output) if len(output) > messages.SHOWN_OUTPUT else ""
+        summary = messages.sum_up_check(outcome.check, ran.exit_code, ran.timed_out, outcome.check_seconds)
+        report = messages.cut_output(output, handle)
         self._note(
             Verdict(
                 by="check",
@@ -74,7 +74,7 @@ class Judging(Step):
                 exit_code=ran.exit_code,
                 report=report,
                 duration_seconds=time.monotonic() - began,
-                text="" if ran.passed else self._send_back(words.refuse_by_check, summary, report),
+                text="" if ran.passed else self._send_back(messages.refuse_by_check, summary, report),
             )
         )
 
@@ -82,16 +82,16 @@ class Judging(Step):
 
     def _start_grader(self, finished: Finished, number: int = 1) -> None:
         """Make the grader of this end, and journal that it exists."""
-        segment, attempt = self.segment, attempt_of(self.segment.life)
+        segment, attempt = self.segment, attempt_of(self.segment.history)
         entry_number = segment.journal.next_number
-        check = segment.life.judged.get("check")
+        check = segment.history.judged.get("check")
         grader = make_grader(
             segment.spec,
             self._outcome,
             attempt=attempt,
             entry=entry_number,
             mode=segment.mode,
-            commit=segment.life.commit,
+            commit=segment.history.commit,
             answer=finished.text,
             check="" if check is None else check.summary,
         )
@@ -99,7 +99,7 @@ class Judging(Step):
         closing = self.parts.model_call.closing(0, graded=False)
         answer = segment.store.agents.spawn(segment.claim, entry_number, entry, [grader], closing=closing)
         if isinstance(answer, Signals):
-            segment.life.apply(entry)
+            segment.history.apply(entry)
             segment.publish(answer)
             return
         summary = f"it could not be graded: no grader could be started ({answer.why})"
@@ -115,7 +115,9 @@ class Judging(Step):
         if record.state == "completed" and record.data:
             self._note_grade(grading, json.loads(record.data), record)
         elif grading.number < MOST_GRADERS and record.state == "failed" and not record.stopped_at:
-            self._start_grader(Finished(state="completed", text=segment.life.speech.text_at_hand()), grading.number + 1)
+            self._start_grader(
+                Finished(state="completed", text=segment.history.reply_text.text_at_hand()), grading.number + 1
+            )
         else:
             why = record.reason or "it gave no verdict"
             summary = f"it could not be graded: the grader {record.state.replace('_', ' ')} ({why})"
@@ -124,7 +126,7 @@ class Judging(Step):
         return None
 
     def _note_grade(self, grading: Grading, data: dict[str, Any], record: AgentView) -> None:
-        passed, summary, report = words.read_grade(data)
+        passed, summary, report = messages.read_grade(data)
         self._note(
             Verdict(
                 by="grader",
@@ -134,16 +136,16 @@ class Judging(Step):
                 report=report,
                 grader=grading.grader,
                 duration_seconds=max(0.0, (record.ended_at or 0.0) - record.created_at),
-                text="" if passed else self._send_back(words.refuse_by_grader, summary, report),
+                text="" if passed else self._send_back(messages.refuse_by_grader, summary, report),
             )
         )
 
     # -- both ----------------------------------------------------------------------------------------------
 
-    def _send_back(self, say: words.Refuse, summary: str, report: str) -> str:
+    def _send_back(self, say: messages.Refuse, summary: str, report: str) -> str:
         """What the agent is told; nothing if it cannot go on."""
-        life, outcome = self.segment.life, self._outcome
-        return say(summary, report, outcome.tries - attempt_of(life)) if may_go_on(life, outcome) else ""
+        history, outcome = self.segment.history, self._outcome
+        return say(summary, report, outcome.tries - attempt_of(history)) if may_go_on(history, outcome) else ""
 
     def _note(self, verdict: Verdict) -> None:
         self.segment.journal.append_verdict(verdict)

@@ -16,15 +16,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from swarm.capabilities.skills.messages import RUN, Arguments, wrap_skill
 from swarm.capabilities.skills.model import Package, Skill, Skills
-from swarm.capabilities.skills.telling import RUN, Arguments, wrap_skill
 from swarm.core.errors import ConfigurationError
 from swarm.core.settings import Settings
 from swarm.definitions.catalogue import Catalogue
 from swarm.definitions.fields import read_model
 from swarm.definitions.sources import Unusable, read_text, resolve
 from swarm.definitions.tools import SHELL
-from swarm.permissions.judge import Call, judge, may_read
+from swarm.permissions.judge import JudgedCall, judge, may_read
 from swarm.permissions.rules import Rules
 from swarm.permissions.sandbox import (
     Backend,
@@ -46,7 +46,7 @@ _TAGS = re.compile(r"<(?=/?file\b)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Invocation:
+class SkillCall:
     """A command that a person calls, with what they said after it."""
 
     skill: Skill
@@ -55,7 +55,7 @@ class Invocation:
 
 
 @dataclass(frozen=True)
-class Place:
+class CommandPlace:
     """Where a command is expanded, and what holds there."""
 
     workspace: Path
@@ -71,7 +71,9 @@ class Called(NamedTuple):
     model: str | None
 
 
-def call_command(prompt: str, agent: str | None, skills: Skills, catalogue: Catalogue, place: Place) -> Called | None:
+def call_command(
+    prompt: str, agent: str | None, skills: Skills, catalogue: Catalogue, place: CommandPlace
+) -> Called | None:
     """The prompt that one amounts to which calls a command, and the type and the model that the command says; None for any other.
 
     `agent` is the type that was chosen, if one was. Raises `ConfigurationError`.
@@ -86,7 +88,7 @@ def call_command(prompt: str, agent: str | None, skills: Skills, catalogue: Cata
     return Called(expand(replace(call, skill=skill), place), agent, None if model == "inherit" else model)
 
 
-def find_invocation(prompt: str, skills: Skills) -> Invocation | None:
+def find_invocation(prompt: str, skills: Skills) -> SkillCall | None:
     """What a prompt calls; None for one that begins with no slash. Raises `ConfigurationError` if there is no such command."""
     match = _CALL.fullmatch(prompt.rstrip())
     if match is None:
@@ -101,10 +103,10 @@ def find_invocation(prompt: str, skills: Skills) -> Invocation | None:
         )
     if not skill.by_person:
         raise ConfigurationError(f"{skill.name} is for agents to load, not for people to call ({skill.source})")
-    return Invocation(skill, Package.model_validate_json(skills.packages[skill.digest]), given)
+    return SkillCall(skill, Package.model_validate_json(skills.packages[skill.digest]), given)
 
 
-def expand(call: Invocation, place: Place) -> str:
+def expand(call: SkillCall, place: CommandPlace) -> str:
     """The prompt that a call amounts to. Raises `ConfigurationError` where a command in it cannot be run."""
     skill, body = call.skill, call.package.body
     arguments = Arguments(skill, call.given)
@@ -125,12 +127,12 @@ def expand(call: Invocation, place: Place) -> str:
     return "\n\n".join([told, *_include(files + arguments.rest(), place)])
 
 
-def _run(command: str, skill: Skill, place: Place) -> str:
+def _run(command: str, skill: Skill, place: CommandPlace) -> str:
     backend = choose_backend(place.settings.sandbox)
     wants = f"/{skill.name} has `{command[:80]}` run before it begins"
     if not isinstance(backend, Backend):
         raise ConfigurationError(f"{wants}, which needs a sandbox, and there is none here: {backend.reason}")
-    call = Call(
+    call = JudgedCall(
         tool=SHELL,
         given={"command": command},
         rules=place.rules,
@@ -180,7 +182,7 @@ def _await(argv: list[str], folder: Path, wants: str) -> str:
     return f"{text}\n[exit code {process.returncode}]" if process.returncode else text
 
 
-def _include(text: str, place: Place) -> list[str]:
+def _include(text: str, place: CommandPlace) -> list[str]:
     """The files that a text names as `@path`, of the workspace and readable; of any other the text says enough."""
     included = []
     for name in list(dict.fromkeys(match.rstrip(".") for match in _FILE.findall(text)))[:MAX_FILES]:

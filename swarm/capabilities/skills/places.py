@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from swarm.capabilities.skills.model import Skill, Skills
-from swarm.capabilities.skills.reading import SKILL_FILE, make_command, read_command, read_skill
+from swarm.capabilities.skills.reader import SKILL_FILE, make_command, read_command, read_skill
 from swarm.definitions.catalogue import project_folders
 from swarm.definitions.grants import Grant
 from swarm.definitions.jsonc import read_table
@@ -30,7 +30,7 @@ _COMMANDS = ("commands", "command")
 _Made = tuple[Skill, str]
 
 
-class _Found(NamedTuple):
+class _FoundSkills(NamedTuple):
     skill: Skill
     document: str
     own: bool
@@ -38,7 +38,7 @@ class _Found(NamedTuple):
 
 def load_skills(workspace: Path | None, home: Path | None = None, *, trusted: bool = False) -> Skills:
     """All skills and commands that apply in a workspace; never raises for what one file holds."""
-    reading = _Reading(workspace, home)
+    reading = _SkillReader(workspace, home)
     for folder in project_folders(workspace):
         for system in _SYSTEMS:
             reading.take(folder / system, reading.root, own=False)
@@ -53,7 +53,7 @@ def load_skills(workspace: Path | None, home: Path | None = None, *, trusted: bo
     return reading.merge(trusted)
 
 
-class _Reading:
+class _SkillReader:
     def __init__(self, workspace: Path | None, home: Path | None) -> None:
         folders = project_folders(workspace)
         self.root = folders[-1] if folders else None
@@ -65,7 +65,7 @@ class _Reading:
             pass  # a user without a home
         configured = None if home is not None else os.environ.get("XDG_CONFIG_HOME")
         self.config = Path(configured) if configured else (self.home or Path()) / ".config"
-        self.found: list[_Found] = []
+        self.found: list[_FoundSkills] = []
         self.problems: list[Problem] = []
         self._seen: set[Path] = set()
 
@@ -106,7 +106,7 @@ class _Reading:
             )
             for one in replacing
         ]
-        winners: dict[str, _Found] = {}
+        winners: dict[str, _FoundSkills] = {}
         hidden: list[tuple[str, str]] = []
         room = MAX_TOTAL_BYTES
         for one in self.found:
@@ -145,7 +145,7 @@ class _Reading:
 
     def _add(self, path: Path, make: Callable[[], _Made], own: bool) -> None:
         try:
-            self.found.append(_Found(*make(), own))
+            self.found.append(_FoundSkills(*make(), own))
         except Unusable as error:
             self.problems.append(error.as_problem(path))
 

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from swarm.agent.life import Life
+from swarm.agent.history import History
 from swarm.agent.spec import AgentSpec
-from swarm.capabilities.skills.keeping import VARIABLE, find_skills, load_package
+from swarm.capabilities.skills.messages import list_skills, render_skill
 from swarm.capabilities.skills.model import Skill, Skills
-from swarm.capabilities.skills.telling import list_skills, render_skill
+from swarm.capabilities.skills.packages import VARIABLE, find_skills, load_package
 from swarm.core.errors import ToolError
 from swarm.definitions.names import canonical_tool, split_pattern
 from swarm.definitions.tools import READ, SHELL
@@ -49,12 +49,12 @@ def preload(store: Store, spec: AgentSpec) -> str:
     return _render_named(store, find_skills(store, spec.job_id), spec, PRELOADED_CHARACTERS) if _named(spec) else ""
 
 
-def restate_skills(context: ToolContext, life: Life) -> str:
+def restate_skills(context: ToolContext, history: History) -> str:
     """The skills that the agent has called for, the latest whole for longest, after those that its definition names."""
     spec, skills = context.spec, find_skills(context.store, context.job_id)
     parts = [_render_named(context.store, skills, spec, RESTATED_OF_ONE)] if _named(spec) else []
     called: list[str] = []
-    for given in reversed(loaded_skills(life)):
+    for given in reversed(loaded_skills(history)):
         skill = skills.find(given["skill"])
         if skill is not None:
             text = render_skill(skill, load_package(context.store, skill), given.get("args", ""))
@@ -64,14 +64,14 @@ def restate_skills(context: ToolContext, life: Life) -> str:
     return "\n\n".join(filter(None, [*parts, *called]))
 
 
-def loaded_skills(life: Life) -> list[dict[str, Any]]:
+def loaded_skills(history: History) -> list[dict[str, Any]]:
     """The calls that have loaded a skill, each skill's last, in the order of the first."""
-    return [given for key, given in life.context.standing.items() if key.startswith(f"{SKILL.name} ")]
+    return [given for key, given in history.context.heartbeat.items() if key.startswith(f"{SKILL.name} ")]
 
 
-def names_in_use(spec: AgentSpec, life: Life, command: str) -> list[str]:
+def names_in_use(spec: AgentSpec, history: History, command: str) -> list[str]:
     """The skills whose files a command of the agent may use: those that it was given, and those that are spoken of."""
-    called = [str(given["skill"]) for given in loaded_skills(life)]
+    called = [str(given["skill"]) for given in loaded_skills(history)]
     return [*_named(spec), *called, *_SPOKEN_OF.findall(spec.prompt), *_SPOKEN_OF.findall(command)]
 
 

@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import Any
 
 from swarm.agent.spec import AgentSpec
-from swarm.capabilities.skills.keeping import VARIABLE, load_skills, read_file, unpack
 from swarm.capabilities.skills.model import Skills
+from swarm.capabilities.skills.packages import VARIABLE, load_skills, read_file, unpack
 from swarm.capabilities.skills.skill_tool import names_in_use, offer_skills, preload
 from swarm.definitions.tools import ToolRow
 from swarm.runtime.steps import Offer, Step
@@ -35,7 +35,7 @@ class SkillsStep(Step):
         """Put the files of skills in use where a command finds them."""
         if row.matching != "command":
             return
-        names = names_in_use(self.segment.spec, self.segment.life, str(given.get(row.subject, "")))
+        names = names_in_use(self.segment.spec, self.segment.history, str(given.get(row.subject, "")))
         folder = unpack(context, self._skills, names) if names else None
         if folder is not None:
             context.environment[VARIABLE] = str(folder)

@@ -10,7 +10,7 @@ import threading
 import time
 
 from swarm.agent.blocks import BYTES_PER_TOKEN
-from swarm.agent.compacting import Compact
+from swarm.agent.compaction import Compact
 from swarm.agent.decision import CallModel
 from swarm.agent.digests import MOST_REPLY_TOKENS, Sort, ask_for_digest, ask_for_progress, ask_for_title, fit, system_of
 from swarm.agent.entries import Finished, Redefined, Started
@@ -19,9 +19,9 @@ from swarm.core.log import EventLog
 from swarm.core.records import NANO, Counters
 from swarm.models import ModelRequest, Usage
 from swarm.models.catalogue import cost_usd, resolve_model
-from swarm.runtime.consulting import complete_aside
+from swarm.runtime.budget import Prices
 from swarm.runtime.parts import Parts
-from swarm.runtime.purse import Prices
+from swarm.runtime.side_requests import complete_aside
 from swarm.runtime.steps import Step
 from swarm.store.outage import RedisError
 from swarm.store.values import reply_counters
@@ -33,7 +33,7 @@ _TELL_AGAIN_SECONDS = (0.0, 1.0, 5.0)
 """What was paid is told, though Redis may be away for a moment."""
 
 
-class Summing(Step):
+class SummaryStep(Step):
     """The summaries of one segment."""
 
     takes = (CallModel,)
@@ -50,11 +50,11 @@ class Summing(Step):
 
     def before_request(self, action: CallModel | Compact) -> None:
         """Have a line made about the agent, if one is due; at once, and without waiting."""
-        life = self._segment.life
-        if life.last is None or life.length <= self._length or time.monotonic() < self._due_at:
+        history = self._segment.history
+        if history.last is None or history.length <= self._length or time.monotonic() < self._due_at:
             return
-        self._due_at, self._length = time.monotonic() + self._segment.settings.summary_seconds, life.length
-        self._begin("progress", ask_for_progress(life), self._segment.settings.summary_seconds)
+        self._due_at, self._length = time.monotonic() + self._segment.settings.summary_seconds, history.length
+        self._begin("progress", ask_for_progress(history), self._segment.settings.summary_seconds)
 
     def opened(self, entry: Started) -> Started:
         """Have a title made, if the person gave none: then the prompt's beginning stands for it."""
@@ -72,7 +72,7 @@ class Summing(Step):
     def _begin(self, sort: Sort, ask: str, interval: float, finished: Finished | None = None) -> None:
         if sort == "progress" and self._thread is not None and self._thread.is_alive():
             return
-        given = (sort, ask, interval, self._segment.life.length, finished)
+        given = (sort, ask, interval, self._segment.history.length, finished)
         self._thread = threading.Thread(target=self._make, args=given, name="summary", daemon=True)
         self._thread.start()
 
@@ -85,10 +85,12 @@ class Summing(Step):
                 agents = store.agents.of(self._spec.job_id, answers=False)[1 : _TOLD_AGENTS + 1]
                 told = [f"{agent.label}: {agent.state} {agent.reason}".strip() for agent in agents]
                 ask = ask_for_digest(self._spec.prompt, finished, told)
-            wish = Usage(input_tokens=_tokens(sort, ask) + 1, output_tokens=MOST_REPLY_TOKENS[sort])
+            reservation = Usage(input_tokens=_tokens(sort, ask) + 1, output_tokens=MOST_REPLY_TOKENS[sort])
             # At the end a line about the agent may still be in the making.
             for _ in range(1 if finished is None else _DIGEST_ATTEMPTS):
-                if store.events.begin_summary(agent_id, length, interval, wish.total_tokens, self._prices.cost(wish)):
+                if store.events.begin_summary(
+                    agent_id, length, interval, reservation.total_tokens, self._prices.cost(reservation)
+                ):
                     break
                 time.sleep(0.0 if finished is None else 1.0)
             else:
@@ -122,7 +124,7 @@ class Summing(Step):
         for seconds in _TELL_AGAIN_SECONDS:
             time.sleep(seconds)
             try:
-                self._segment.store.events.tell_summary(self._spec.agent_id, sort, text, counters)
+                self._segment.store.events.show_summary(self._spec.agent_id, sort, text, counters)
                 return
             except (RedisError, OSError) as error:
                 log.info("summary.not_told", agent_id=self._spec.agent_id, sort=sort, why=error)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from swarm.agent.history import History
 from swarm.agent.journaled import Condition
-from swarm.agent.life import Life
 from swarm.capabilities.team.board import Board, NothingOpen, TaskView
 from swarm.core.errors import BoardRefused, ToolError
 from swarm.tools import Tool, ToolContext, ToolResult
@@ -100,7 +100,7 @@ def _show(context: ToolContext, number: int) -> str:
     return "\n".join(lines)
 
 
-def restate_tasks(context: ToolContext, life: Life) -> str:
+def restate_tasks(context: ToolContext, history: History) -> str:
     """The tasks that it has claimed and not completed."""
     board = _board(context)
     own = [task for task in board.tasks() if task.owner == context.agent_id and task.state == "in_progress"]

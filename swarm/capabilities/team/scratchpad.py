@@ -24,7 +24,7 @@ MAX_NAME_CHARACTERS = 200
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*(?:/[A-Za-z0-9_][A-Za-z0-9._-]*)*")
 
 
-class PageView(BaseModel):
+class PadPage(BaseModel):
     """One page as it stands, without its text."""
 
     model_config = ConfigDict(frozen=True)
@@ -54,12 +54,12 @@ class Pad:
     def __init__(self, keyspace: Keyspace, job_id: str) -> None:
         self._keyspace, self._job_id = keyspace, job_id
 
-    def pages(self) -> list[PageView]:
+    def pages(self) -> list[PadPage]:
         """All pages, by name."""
         stored = self._keyspace.client.hgetall(self._keyspace.key("job", self._job_id, "pad"))
-        return [PageView(name=name, **json.loads(record)) for name, record in sorted(stored.items())]
+        return [PadPage(name=name, **json.loads(record)) for name, record in sorted(stored.items())]
 
-    def read(self, name: str) -> tuple[PageView, str]:
+    def read(self, name: str) -> tuple[PadPage, str]:
         """A page and its text, as they belong together. Raises `PadRefused`."""
         check_page(name)
         pipeline = self._keyspace.client.pipeline(transaction=True)
@@ -68,7 +68,7 @@ class Pad:
         record, text = pipeline.execute()
         if record is None:
             raise PadRefused(self._missing(name))
-        return PageView(name=name, **json.loads(record)), text or ""
+        return PadPage(name=name, **json.loads(record)), text or ""
 
     def write(self, agent_id: str, cause: str, name: str, text: str, *, if_version: int | None = None) -> Written:
         """Make `text` the page's text. With `if_version` only if that is the page's version; 0: if there is no such page.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from swarm.capabilities.webhooks.notices import OWN, Address
 from swarm.core.errors import ConfigurationError, ToolError
 from swarm.core.settings import Settings
-from swarm.tools.web.fetching import parse
+from swarm.tools.web.page import parse
 
 
 def names_of(settings: Settings) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from standardwebhooks import Webhook
 
-from swarm.capabilities.webhooks.notices import Notice
+from swarm.capabilities.webhooks.notices import WebhookNotice
 
 CONTENT_TYPE = "application/cloudevents+json; charset=UTF-8"
 _TRIES_AFTER = (5.0, 60.0, 300.0, 1_800.0, 7_200.0, 18_000.0)
@@ -19,7 +19,7 @@ _RENAMED = {"question": "question_id", "sort": "kind"}
 _NUMBERS = ("expires_at", "share")
 
 
-def to_cloud_event(notice: Notice, source: str) -> dict[str, Any]:
+def to_cloud_event(notice: WebhookNotice, source: str) -> dict[str, Any]:
     """The event; `data` holds the fields that the job's stream of events has, and no text of agents."""
     about = {_RENAMED.get(name, name): value for name, value in notice.about.items()}
     about |= {name: float(about[name]) for name in _NUMBERS if name in about}
@@ -40,7 +40,7 @@ def to_cloud_event(notice: Notice, source: str) -> dict[str, Any]:
     }
 
 
-def seal(notice: Notice, source: str, secrets: str, now: float) -> tuple[bytes, dict[str, str]]:
+def seal(notice: WebhookNotice, source: str, secrets: str, now: float) -> tuple[bytes, dict[str, str]]:
     """The body and its headers. `secrets` are one or, while one takes the other's place, several, parted by spaces."""
     body = json.dumps(to_cloud_event(notice, source), ensure_ascii=False)
     moment = datetime.fromtimestamp(int(now), UTC)

@@ -19,7 +19,7 @@ OWN = "job"
 """The name that stands for the addresses which jobs bring."""
 
 
-class Notice(BaseModel):
+class WebhookNotice(BaseModel):
     """One event of a job, as it is told to people."""
 
     model_config = ConfigDict(frozen=True)
@@ -49,16 +49,16 @@ class Address(BaseModel):
     secret: str
 
 
-class Due(BaseModel):
+class DueNotices(BaseModel):
     """A notice to be sent now."""
 
-    notice: Notice
+    notice: WebhookNotice
     tries: int
     """With this one."""
     address: Address | None
 
 
-class Standing(BaseModel):
+class AddressState(BaseModel):
     """How one notice stands."""
 
     model_config = ConfigDict(frozen=True)
@@ -81,7 +81,7 @@ class AddressView(BaseModel):
     waiting: int
     lost: int
     """Given up, and kept for some days."""
-    first: Standing | None
+    first: AddressState | None
     """The notice whose next try comes first."""
 
 
@@ -95,12 +95,12 @@ class Webhooks:
         """Say that a worker delivers to these addresses: events from then on, for a day, have notices for them."""
         self._keyspace.run("know_webhooks", json.dumps(list(names)))
 
-    def due(self, name: str, most: int, lease_seconds: float, longest_seconds: float) -> list[Due]:
+    def due(self, name: str, most: int, lease_seconds: float, longest_seconds: float) -> list[DueNotices]:
         """Take what is to be sent to an address now; what is not settled within the lease is offered again."""
         found = iter(self._keyspace.run("due_webhooks", name, most, lease_seconds, longest_seconds))
         return [
-            Due(
-                notice=Notice.model_validate_json(document),
+            DueNotices(
+                notice=WebhookNotice.model_validate_json(document),
                 tries=int(tries),
                 address=Address.model_validate_json(address) if address else None,
             )
@@ -121,15 +121,15 @@ class Webhooks:
             for name, said_at, waiting, lost, first in zip(found, found, found, found, found, strict=True)
         ]
 
-    def find(self, name: str, notice_id: str) -> Standing:
+    def find(self, name: str, notice_id: str) -> AddressState:
         """How a notice stands."""
         state, *rest = self._keyspace.run("find_notice", name, notice_id)
-        return Standing(state=state, tries=int(rest[0]), why=rest[1]) if rest else Standing(state=state)
+        return AddressState(state=state, tries=int(rest[0]), why=rest[1]) if rest else AddressState(state=state)
 
     def test(self, name: str, now: float) -> str:
         """Have a notice of no event sent to an address; returns its id, by which `find` knows it."""
         about = {"job_id": f"test-{secrets.token_hex(4)}", "agent_id": "", "seq": 0, "title": "a test", "about": {}}
-        notice = Notice(type="test", at=now, rehearsed=True, **about)
+        notice = WebhookNotice(type="test", at=now, rehearsed=True, **about)
         self._keyspace.run("test_webhook", name, notice.id, notice.model_dump_json())
         return notice.id
 
@@ -137,14 +137,14 @@ class Webhooks:
         """Have all that was given up at an address sent again; how much that is."""
         return int(self._keyspace.run("resend_webhooks", name))
 
-    def settle(self, name: str, notice: Notice) -> None:
+    def settle(self, name: str, notice: WebhookNotice) -> None:
         """It was delivered."""
         self._keyspace.run("settle_webhook", name, notice.id)
 
-    def put_off(self, name: str, notice: Notice, seconds: float, why: str) -> None:
+    def put_off(self, name: str, notice: WebhookNotice, seconds: float, why: str) -> None:
         """It could not be delivered; it is due again after so long."""
         self._keyspace.run("put_off_webhook", name, notice.id, seconds, why)
 
-    def give_up(self, name: str, notice: Notice, why: str) -> None:
+    def give_up(self, name: str, notice: WebhookNotice, why: str) -> None:
         """It will never be delivered; the job's events say so."""
         self._keyspace.run("put_off_webhook", name, notice.id, "", why)

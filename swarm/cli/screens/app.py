@@ -11,7 +11,7 @@ from swarm.cli.screens.notices import desktop_notice, find_news
 from swarm.cli.screens.pages import FleetScreen, JobScreen
 from swarm.client.swarm import Swarm
 from swarm.store.outage import REDIS_ERRORS
-from swarm.streaming.live.reading import Reader
+from swarm.streaming.live.reader import LiveReader
 from swarm.streaming.live.rows import Row
 
 _LOOK_SECONDS = 2.0
@@ -49,7 +49,7 @@ class Top(App[None]):
     def _find_news(self) -> None:
         store = self.swarm.store
         try:
-            rows = Reader(store).jobs(store.jobs.ids(_LOOKED_AT_JOBS))
+            rows = LiveReader(store).jobs(store.jobs.ids(_LOOKED_AT_JOBS))
         except REDIS_ERRORS:
             return  # the screen says so
         before, self._known = self._known, rows

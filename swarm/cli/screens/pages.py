@@ -13,11 +13,11 @@ from textual.widgets import Footer, Input, OptionList, RichLog, Static
 
 from swarm.cli.output import one_line, show_cost
 from swarm.cli.screens.lines import agent_lines, job_line, sort_jobs, sum_up_fleet
-from swarm.cli.screens.watching import REFRESH_SECONDS, ListScreen
+from swarm.cli.screens.list_screen import REFRESH_SECONDS, ListScreen
 from swarm.cli.transcript import TranscriptPrinter
-from swarm.streaming.live.reading import Reader, WatchedJob
+from swarm.streaming.live.reader import LiveReader, WatchedJob
 from swarm.streaming.live.rows import Row
-from swarm.streaming.live.state import Snapshot
+from swarm.streaming.live.state import LiveSnapshot
 
 _JOBS = 200
 
@@ -35,7 +35,7 @@ class FleetScreen(ListScreen):
     def load(self) -> Callable[[], None]:
         """The newest jobs and the workers."""
         store = self.swarm.store
-        rows, workers = Reader(store).jobs(store.jobs.ids(_JOBS)), len(store.fleet.workers())
+        rows, workers = LiveReader(store).jobs(store.jobs.ids(_JOBS)), len(store.fleet.workers())
         return lambda: self._show(rows, workers)
 
     def _show(self, rows: dict[str, Row], workers: int) -> None:
@@ -92,7 +92,7 @@ class JobScreen(ListScreen):
         now = self._seen.look()
         return lambda: self._show(now)
 
-    def _show(self, now: Snapshot) -> None:
+    def _show(self, now: LiveSnapshot) -> None:
         job, asking = now.job, {one.agent_id: one for one in now.questions if not one.to}
         cost = "rehearsed" if job["rehearsed"] else show_cost(job["cost_usd"])
         told = f"{self._job_id} · {job['state'].replace('_', ' ')} · {len(now.agents)} agents · {cost}"
@@ -130,7 +130,7 @@ class AgentScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         """The heading and the transcript."""
         yield Static(self._agent_id, id="heading", markup=False)
-        yield RichLog(id="life", wrap=True, markup=False, highlight=False)
+        yield RichLog(id="history", wrap=True, markup=False, highlight=False)
         yield Footer()
 
     def on_mount(self) -> None:
@@ -159,11 +159,11 @@ class AgentScreen(Screen[None]):
 class _Writing(Console):
     """A console that writes into a log on the screen."""
 
-    def __init__(self, life: RichLog) -> None:
+    def __init__(self, history: RichLog) -> None:
         super().__init__()
-        self._life = life
+        self._history = history
 
     def print(self, *objects: Any, **options: Any) -> None:
         """Add lines."""
         for each in objects:
-            self._life.write(each)
+            self._history.write(each)

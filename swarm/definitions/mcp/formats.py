@@ -36,7 +36,7 @@ class Unreadable(ConfigurationError):
 
 
 @dataclass
-class Entry:
+class ServerEntry:
     """What one entry of a configuration amounts to."""
 
     server: Server | None
@@ -45,18 +45,18 @@ class Entry:
     """What of it has no effect."""
 
 
-def read_entry(name: str, value: Any, dialect: Dialect, *, scope: Scope = "user", source: str = "") -> Entry:
+def read_entry(name: str, value: Any, dialect: Dialect, *, scope: Scope = "user", source: str = "") -> ServerEntry:
     """Read the entry of a name. Raises `Unreadable`."""
     if not isinstance(value, Mapping):
         raise Unreadable("it is not a table")
     keys = _Keys(value)
     if keys.take_flag("disabled", default=False) or not keys.take_flag("enabled", default=True):
-        return Entry(None)
+        return ServerEntry(None)
     given: dict[str, Any] = {"name": name, "scope": scope, "source": source, "transport": _read_transport(keys)}
     given |= _read_process(keys, dialect) if given["transport"] == "stdio" else _read_address(keys, dialect)
     given |= _read_limits(keys, dialect) | _read_choice(keys)
     try:
-        return Entry(Server(**given), keys.rest())
+        return ServerEntry(Server(**given), keys.rest())
     except ValidationError as error:
         first = error.errors()[0]
         raise Unreadable(f"`{first['loc'][0]}` cannot be used: {first['msg']}") from None

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from swarm.permissions.sandbox.arguments import common_words, enter_argv, watch_words
 from swarm.permissions.sandbox.backend import PROMISES, Backend, CannotConfine, Promise
 from swarm.permissions.sandbox.host import (
     CONFIGURATION,
@@ -28,7 +29,6 @@ from swarm.permissions.sandbox.network import NAME_SERVERS, attach_argv, descrip
 from swarm.permissions.sandbox.obeyed import Obeyed, look
 from swarm.permissions.sandbox.policy import SandboxPolicy
 from swarm.permissions.sandbox.seccomp import make_filter
-from swarm.permissions.sandbox.words import common_words, enter_argv, watch_words
 
 PROTECTED = (".claude", ".codex", ".opencode", ".swarm")
 """Folders in a workspace whose content decides what agents may do; where one is missing, an empty one is made."""

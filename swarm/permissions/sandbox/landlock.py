@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 
+from swarm.permissions.sandbox.arguments import common_words, enter_argv, watch_words
 from swarm.permissions.sandbox.backend import WORK_ON_ITSELF, Backend, CannotConfine, Promise
 from swarm.permissions.sandbox.host import (
     PROCESSORS,
@@ -22,7 +23,6 @@ from swarm.permissions.sandbox.host import (
 from swarm.permissions.sandbox.obeyed import look
 from swarm.permissions.sandbox.policy import SandboxPolicy
 from swarm.permissions.sandbox.seccomp import make_filter
-from swarm.permissions.sandbox.words import common_words, enter_argv, watch_words
 
 OLDEST_ABI = 3
 """The first that also forbids to cut files off (Linux 6.2)."""

@@ -70,7 +70,7 @@ def look(root: str, own: tuple[tuple[str, str], ...] = ()) -> Obeyed:
     """
     walk = _Walk(root, [(key, value) for key, value in own if key != "hook"])
     try:
-        with Folder(root, "") as folder:
+        with ObeyedFolder(root, "") as folder:
             walk.enter(folder, "", 0, editors=True)
         for key, value in own:
             if key == "hook":
@@ -174,7 +174,7 @@ class _Walk:
             self.found.repositories.add(place)
             for inner in ("modules", "worktrees", ""):
                 try:
-                    with Folder(self.root, f"{place}/{inner}".rstrip("/")) as deeper:
+                    with ObeyedFolder(self.root, f"{place}/{inner}".rstrip("/")) as deeper:
                         if inner:
                             self.enter(deeper, f"{place}/{inner}", depth + 1, editors=False)
                         elif exists(deeper, "HEAD"):
@@ -192,7 +192,7 @@ class _Walk:
             text = read_file(folder, name)[0].decode().strip()
             target = self._inside(os.path.join(os.path.dirname(place), text.removeprefix("gitdir:").strip()))
             if text.startswith("gitdir:") and target is not None:
-                with Folder(self.root, target) as deeper:
+                with ObeyedFolder(self.root, target) as deeper:
                     self.judge(deeper, target)
                 del self.found.digests[place]
         except (OSError, ValueError):
@@ -257,7 +257,7 @@ class _Walk:
         if not target or target in self.found.guards or depth > 8:
             return
         try:
-            with Folder(self.root, os.path.dirname(target)) as folder:
+            with ObeyedFolder(self.root, os.path.dirname(target)) as folder:
                 name = os.path.basename(target)
                 if key.startswith("include"):
                     self._config(folder, name, target, place, depth + 1)
@@ -271,9 +271,9 @@ class _Walk:
         target = self._inside(os.path.join(os.path.dirname(place), link))
         if target and target not in self.found.digests:
             try:
-                with Folder(self.root, os.path.dirname(target)) as folder:
+                with ObeyedFolder(self.root, os.path.dirname(target)) as folder:
                     self.take(folder, os.path.basename(target), target)
-                with Folder(self.root, target) as folder:
+                with ObeyedFolder(self.root, target) as folder:
                     if exists(folder, "HEAD"):
                         self.judge(folder, target)
             except OSError:
@@ -339,7 +339,7 @@ def named_paths(key: str, value: str) -> list[str]:
 # -- files ---------------------------------------------------------------------------------------------------
 
 
-class Folder:
+class ObeyedFolder:
     """The descriptor of a folder below `root`, reached through no link."""
 
     def __init__(self, root: str, path: str) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from swarm.permissions.sandbox import bubblewrap, landlock
 from swarm.permissions.sandbox.backend import Backend, CannotConfine, NoSandbox, Wanted
 from swarm.permissions.sandbox.policy import SandboxPolicy
-from swarm.permissions.sandbox.reading import landlock_abi
+from swarm.permissions.sandbox.reader import landlock_abi
 from swarm.permissions.sandbox.seccomp import make_filter
 
 TRIAL_SECONDS = 20.0

@@ -1,6 +1,6 @@
 """Judges one shell command: by rules where its text is understood, else by what it can do where it is tried.
 
-What neither a rule nor the mode allows is tried first where nothing can come of it (`Verdict.look`): in a read-only sandbox without
+What neither a rule nor the mode allows is tried first where nothing can come of it (`Judgement.look`): in a read-only sandbox without
 network, or, without a sandbox, as one of few programs that only look. Only what that is not enough for is asked about.
 """
 
@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 
 from swarm.definitions.tools import EDIT, READ, SHELL
-from swarm.permissions.calls import Call, Verdict, by_rule, judge_call, matches, rules_against_reading
+from swarm.permissions.calls import JudgedCall, Judgement, by_rule, judge_call, matches, rules_against_reading
 from swarm.permissions.path_rules import is_inside, is_protected
 from swarm.permissions.rules import Action, Rule
 from swarm.permissions.shell.looks import is_harmless_part, plain_look
@@ -30,10 +30,10 @@ from swarm.permissions.shell.views import strip_transparent
 from swarm.permissions.shell.words import UNKNOWN, literal
 
 
-def judge_shell(call: Call) -> Verdict:
+def judge_shell(call: JudgedCall) -> Judgement:
     text = call.given.get(call.row.subject)
     if not isinstance(text, str):
-        return Verdict("deny", "the call names no command")
+        return Judgement("deny", "the call names no command")
     command = parse_command(text)
     denied = find_rule(command, call.rules.about("deny", SHELL))
     if denied is not None and denied.certain:
@@ -45,25 +45,25 @@ def judge_shell(call: Call) -> Verdict:
     if on_paths is not None and on_paths.action == "deny":
         return on_paths
     may_look = not (call.given.get("run_in_background") or call.given.get("changes"))
-    looks = replace(Verdict("ask", "no rule allows it"), look=may_look)
+    looks = replace(Judgement("ask", "no rule allows it"), look=may_look)
     if call.mode == "plan" and not call.read_only_sandbox:
         return replace(looks, action="deny", reason="in plan mode only commands that change nothing are carried out")
     if denied is not None:
-        return Verdict("ask", f"{_doubtful(denied.rule)}: {denied.doubt}", denied.rule)
+        return Judgement("ask", f"{_doubtful(denied.rule)}: {denied.doubt}", denied.rule)
     asked = find_rule(command, call.rules.about("ask", SHELL))
     if asked is not None:
         return by_rule("ask", asked.rule)
     if on_paths is not None:
         return replace(on_paths, look=on_paths.by_person and may_look)
     if removes_critical_folder(command, call.workspace):
-        return Verdict(
+        return Judgement(
             "ask", "it removes a whole system folder, home or workspace; that is always asked about", by_person=True
         )
     found = _allow_shell(command, call, folders)
     return replace(looks, reason=found) if isinstance(found, str) else found
 
 
-def find_plain_look(call: Call) -> list[str] | None:
+def find_plain_look(call: JudgedCall) -> list[str] | None:
     """The program and its words of a command that only looks, and may be run as it stands where nothing confines it."""
     text = call.given.get(call.row.subject)
     guarded = bool(rules_against_reading(call.rules))
@@ -75,18 +75,18 @@ def find_plain_look(call: Call) -> list[str] | None:
     return plain_look(parse_command(str(text)), call.workspace, may_read, guarded=guarded)
 
 
-def _allow_shell(command: ShellCommand, call: Call, folders: list[Path] | None) -> Verdict | str:
+def _allow_shell(command: ShellCommand, call: JudgedCall, folders: list[Path] | None) -> Judgement | str:
     """What allows it to run at once; else in words what of it nothing allows."""
     if call.mode == "bypassPermissions":
-        return Verdict("allow", "allowed in the mode bypassPermissions")
+        return Judgement("allow", "allowed in the mode bypassPermissions")
     allowing = call.rules.about("allow", SHELL)
     whole = whole_rule(command, allowing)
     if whole is not None:
         return by_rule("allow", whole)
     if call.read_only_sandbox:
-        return Verdict("allow", "the command runs in a sandbox in which it can change nothing")
+        return Judgement("allow", "the command runs in a sandbox in which it can change nothing")
     if call.mode == "acceptEdits" and call.sandboxed:
-        return Verdict("allow", "the command runs in a sandbox that holds it to the workspace")
+        return Judgement("allow", "the command runs in a sandbox that holds it to the workspace")
     if command.doubt:
         return f"the command is not understood: {command.doubt}"
     if command.parts and (folders is None or not all(is_inside(str(folder), call.workspace) for folder in folders)):
@@ -97,8 +97,8 @@ def _allow_shell(command: ShellCommand, call: Call, folders: list[Path] | None) 
 
 
 def _allow_parts(
-    command: ShellCommand, call: Call, folders: list[Path] | None, allowing: Sequence[Rule]
-) -> Verdict | str:
+    command: ShellCommand, call: JudgedCall, folders: list[Path] | None, allowing: Sequence[Rule]
+) -> Judgement | str:
     """The rules that allow each part and each file that is written; else what they leave open."""
     covering: Rule | None = None
     for part in command.parts:
@@ -135,14 +135,14 @@ def _stays_in_repository(folders: list[Path] | None, workspace: Path) -> bool:
 
 
 def _judge_paths(
-    command: ShellCommand, resolved: ShellCommand, call: Call, folders: list[Path] | None
-) -> Verdict | None:
+    command: ShellCommand, resolved: ShellCommand, call: JudgedCall, folders: list[Path] | None
+) -> Judgement | None:
     """What rules about files say of the files that the command names: deny before ask, nothing if they are silent."""
     looked_from = folders or [call.workspace]
     bypassing = replace(call, mode="bypassPermissions")
     on_targets = (_judge_target(target, bypassing, folders) for target in written_targets(command))
 
-    def hold_against(action: Action) -> Iterator[Verdict]:
+    def hold_against(action: Action) -> Iterator[Judgement]:
         for tool, writers_only in ((READ, False), (EDIT, True)):
             rules = [rule for rule in call.rules.about(action, tool) if rule.spec is not None]
             if not rules:
@@ -153,15 +153,15 @@ def _judge_paths(
             relative = folders is None and _names_relative(resolved, writers_only=writers_only)
             if command.doubt or command.braces or UNKNOWN in paths or relative:
                 doubt = f"{_doubtful(rules[0])}: which file it is about is known only when it runs"
-                yield Verdict("ask", doubt, rules[0])
+                yield Judgement("ask", doubt, rules[0])
 
     worst = _worst(chain(on_targets, hold_against("deny"))) or _worst(hold_against("ask"))
     return worst or _judge_protected(command, call, looked_from)
 
 
-def _worst(verdicts: Iterable[Verdict]) -> Verdict | None:
+def _worst(verdicts: Iterable[Judgement]) -> Judgement | None:
     """The first that denies, else the first that asks."""
-    asks: Verdict | None = None
+    asks: Judgement | None = None
     for verdict in verdicts:
         if verdict.action == "deny":
             return verdict
@@ -169,26 +169,26 @@ def _worst(verdicts: Iterable[Verdict]) -> Verdict | None:
     return asks
 
 
-def _hold_against_paths(rules: Sequence[Rule], paths: Iterable[str], call: Call) -> Iterator[Verdict]:
+def _hold_against_paths(rules: Sequence[Rule], paths: Iterable[str], call: JudgedCall) -> Iterator[Judgement]:
     for path in dict.fromkeys(path for path in paths if UNKNOWN not in path):
         named = replace(call, given={"file_path": path})
         yield from (by_rule(rule.action, rule) for rule in rules if matches(rule, named))
 
 
-def _judge_protected(command: ShellCommand, call: Call, folders: list[Path]) -> Verdict | None:
+def _judge_protected(command: ShellCommand, call: JudgedCall, folders: list[Path]) -> Judgement | None:
     """A question about a file that it writes and that tools obey."""
     if call.mode == "bypassPermissions":
         return None
     targets = [str(folder / os.path.expanduser(target)) for folder in folders for target in written_targets(command)]
     for path in (*named_paths(command, folders, writers_only=True), *targets):
         if UNKNOWN not in path and is_protected(path, call.workspace):
-            return Verdict(
+            return Judgement(
                 "ask", f"{path} is configuration that tools obey; changing it is always asked about", by_person=True
             )
     return None
 
 
-def _judge_target(target: str, call: Call, folders: list[Path] | None) -> Verdict:
+def _judge_target(target: str, call: JudgedCall, folders: list[Path] | None) -> Judgement:
     """A file that output is redirected to is edited."""
     edit = replace(call, tool=EDIT)
     target = os.path.expanduser(target)
@@ -197,24 +197,24 @@ def _judge_target(target: str, call: Call, folders: list[Path] | None) -> Verdic
     # The shell also looks a pattern up, and knows more tildes.
     if folders is None or UNKNOWN in target or literal(target) != target or target.startswith("~"):
         return _judge_unknown_target(call)
-    worst: Verdict | None = None
+    worst: Judgement | None = None
     for folder in folders:
         verdict = judge_call(replace(edit, given={"file_path": str(folder / target)}))
         if verdict.action == "deny":
             return verdict
         worst = verdict if worst is None or verdict.action == "ask" else worst
-    return worst or Verdict("ask", "which file its output is written to cannot be told")
+    return worst or Judgement("ask", "which file its output is written to cannot be told")
 
 
-def _judge_unknown_target(call: Call) -> Verdict:
+def _judge_unknown_target(call: JudgedCall) -> Judgement:
     denying = call.rules.about("deny", EDIT)
     for rule in denying:
         if rule.spec is None and not rule.exceptions:
             return by_rule("deny", rule)
     about = (*denying, *call.rules.about("ask", EDIT), *rules_against_reading(call.rules))
     if call.mode != "bypassPermissions" or about:
-        return Verdict("ask", "which file its output is written to is known only when it runs")
-    return Verdict("allow", "allowed in the mode bypassPermissions")
+        return Judgement("ask", "which file its output is written to is known only when it runs")
+    return Judgement("allow", "allowed in the mode bypassPermissions")
 
 
 def _names_relative(command: ShellCommand, *, writers_only: bool) -> bool:

@@ -51,10 +51,10 @@ class Grammar:
 
     def _read_letters(self, word: str, rest: list[str]) -> list[str] | None:
         """The value of the last of some short options, which may be the first of `rest`; None if one is not known."""
-        for place, letter in enumerate(word[1:], 2):
-            if letter not in self.letters or not letter.isalnum():
+        for place, outgoing in enumerate(word[1:], 2):
+            if outgoing not in self.letters or not outgoing.isalnum():
                 return None
-            if f"{letter}:" in self.letters:
+            if f"{outgoing}:" in self.letters:
                 if place == len(word) and not rest:
                     return None
                 return [word[place:] or rest.pop(0)]

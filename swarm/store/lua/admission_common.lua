@@ -79,7 +79,7 @@ function admission.leave(id, job)
   redis.call('ZREM', P .. ':leases', id)
   -- Whoever has no process makes no call.
   admission.give_back(id, job)
-  purse.serve(job)
+  budgets.serve(job)
   governor.leave(id, job)
   redis.call('SREM', job_key(job, 'running'), id)
   admission.line_up(job)

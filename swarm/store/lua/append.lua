@@ -7,7 +7,7 @@
 --   wish            JSON: a slot for the next call; '' for none
 --   digest, prefix  hash and JSON of the prefix that a `started` entry names; '' for none, or for a text that is kept already
 -- Returns {'ok', unread messages, publish, the summary that a person wants as JSON or '', the answer of `ask_for_slot`} | {'document'}: say it again with the text | {'repeat'} | {'stale'} | {'cancelled'}
-step('append', function(id, gen, number, activity, counters, settle, said, call, wish, digest, prefix, entries)
+step('append', function(id, gen, number, activity, counters, settle, said, call, reservation, digest, prefix, entries)
   number = tonumber(number)
   local refused = agents.refusal(id, gen, { running = true }, number, #entries)
   if refused then return { refused } end
@@ -23,10 +23,10 @@ step('append', function(id, gen, number, activity, counters, settle, said, call,
   end
   if settle == '1' then
     admission.give_back(id, job)
-    purse.serve(job)
+    budgets.serve(job)
   end
   if call ~= '' then governor.settle_call(id, cjson.decode(call)) end
-  local slot = wish ~= '' and governor.ask_for_slot(id, job, cjson.decode(wish)) or {}
+  local slot = reservation ~= '' and governor.ask_for_slot(id, job, cjson.decode(reservation)) or {}
   redis.call('HSET', agent_key(id), 'activity', activity, 'active', NOW)
   if said ~= '' then redis.call('HSET', agent_key(id), 'said', said) end
   if changed then emit(job, 'progress', id, 'activity', activity) end

@@ -6,7 +6,7 @@
 step('close_question', function(id, state, answer, reason, mode, by, lasting)
   local before, job, expires, rule, to = read(questions.key(id), 'state', 'job', 'expires', 'always', 'to')
   if not before then return { 'unknown' } end
-  if state == 'answered' and happenings.event_of(to) then return { 'event', happenings.event_of(to) } end
+  if state == 'answered' and external_events.event_of(to) then return { 'event', external_events.event_of(to) } end
   if before == 'open' and state == 'answered' and tonumber(expires) < NOW then
     questions.close(id, 'expired', '', '', '', '')
     return { 'closed', 'expired' }

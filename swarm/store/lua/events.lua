@@ -12,14 +12,14 @@ step('emit_once', function(job, kind, id, why)
 end)
 
 -- Say what a running agent does now, if `gen` is still who runs it. Returns 1 if somebody looks at it.
-step('tell_activity', function(id, gen, activity)
+step('show_activity', function(id, gen, activity)
   local state, owner = fields(id, 'state', 'gen')
   if state == 'running' and owner == gen then redis.call('HSET', agent_key(id), 'activity', activity) end
   return redis.call('EXISTS', P .. ':watch:' .. id)
 end)
 
 -- Say in a line how far a call has come, if `gen` is still who runs the agent. Returns 1 if it is.
-step('tell_progress', function(id, gen, activity)
+step('show_progress', function(id, gen, activity)
   local state, owner, job = fields(id, 'state', 'gen', 'job')
   if state ~= 'running' or owner ~= gen then return 0 end
   redis.call('HSET', agent_key(id), 'activity', activity)
@@ -31,7 +31,7 @@ end)
 --   entry  the number that the reply will have in the journal
 --   words  block, type, name, begin, text, for each piece
 -- Returns 1 if somebody looks.
-step('tell_words', function(id, gen, entry, words)
+step('show_tokens', function(id, gen, entry, words)
   local state, owner = fields(id, 'state', 'gen')
   if state ~= 'running' or owner ~= gen or redis.call('EXISTS', P .. ':watch:' .. id) == 0 then return 0 end
   local live = P .. ':live:' .. id

@@ -4,7 +4,7 @@
 --   regret       what whoever wrote to it, and was not read, is told
 --   stopped_at   the limit that ended it, or ''
 -- Returns {'ok', publish, kill, rest} | {'mail'} | {'stale'} | {'cancelled'}
-step('finish', function(id, gen, number, entry, state, text, reason, unless_mail, data, regret, stopped_at)
+step('finish', function(id, gen, number, entry, state, text, reason, unless_mail, data, rejection, stopped_at)
   number = tonumber(number)
   local refused = agents.refusal(id, gen, { [state] = true }, number, 1)
   if refused then return { refused } end
@@ -16,9 +16,9 @@ step('finish', function(id, gen, number, entry, state, text, reason, unless_mail
       local message = {}
       for i = 1, #found[2], 2 do message[found[2][i]] = found[2][i + 1] end
       if message.from == job then
-        agents.deliver(job, id, name or 'root', 'message', regret, found[1])
+        agents.deliver(job, id, name or 'root', 'message', rejection, found[1])
       elseif message.kind ~= 'notification' and not has_ended(message.from) then
-        agents.notify(message.from, { what = 'note', text = regret })
+        agents.notify(message.from, { what = 'note', text = rejection })
       end
     end
   end

@@ -56,7 +56,7 @@ step('park', function(id, gen, number, entry, condition)
     if state and state ~= 'open' then return { 'go on', 'answer' } end
     if not state and questions.ask_the_past(wait.question, id, job, wait.ask) then return { 'go on', 'answer' } end
   end
-  if wait.purse and purse.judge(purse.load(job), wait.purse[1], wait.purse[2]) ~= 'wait' then return { 'go on', 'purse' } end
+  if wait.budget and budgets.judge(budgets.load(job), wait.budget[1], wait.budget[2]) ~= 'wait' then return { 'go on', 'budget' } end
   local asks, slot = fields(id, 'asks', 'slot')
   if wait.slot and (slot or not asks) then return { 'go on', 'slot' } end
   if wait.batch and redis.call('EXISTS', lots.reply_key(wait.batch)) == 1 then return { 'go on', 'batch' } end
@@ -85,9 +85,9 @@ step('park', function(id, gen, number, entry, condition)
     redis.call('HSET', agent_key(id), 'wait_tasks', cjson.encode(tasks))
     redis.call('SADD', board.key(job, 'waiting'), id)
   end
-  if wait.purse then
-    redis.call('HSET', agent_key(id), 'wait_tokens', wait.purse[1], 'wait_cost', wait.purse[2], 'activity', "waiting for others' calls")
-    redis.call('ZADD', job_key(job, 'purse'), (64 - tonumber(field(id, 'depth'))) * 1e10 + NOW, id)
+  if wait.budget then
+    redis.call('HSET', agent_key(id), 'wait_tokens', wait.budget[1], 'wait_cost', wait.budget[2], 'activity', "waiting for others' calls")
+    redis.call('ZADD', job_key(job, 'budget'), (64 - tonumber(field(id, 'depth'))) * 1e10 + NOW, id)
   end
   if wait.slot then
     redis.call('HSET', agent_key(id), 'activity', 'waiting for its share of the model')

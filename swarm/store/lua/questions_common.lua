@@ -22,9 +22,9 @@ function questions.ask(id, agent, job, asked)
   keep_with_job(job, questions.key(id))
   redis.call('ZADD', P .. ':questions', NOW, id)
   emit(job, 'question', agent, 'question', id, 'sort', asked.kind, 'title', asked.title)
-  local key = happenings.event_of(asked.to)
+  local key = external_events.event_of(asked.to)
   if key then
-    redis.call('SADD', happenings.awaited_key(key), id)
+    redis.call('SADD', external_events.awaited_key(key), id)
   elseif asked.to then
     redis.call('HSET', job_key(job, 'requests'), id,
       cjson.encode({ kind = 'plan', from = agent, to = asked.to, state = 'open', expires = expires }))
@@ -39,8 +39,8 @@ function questions.close(id, state, answer, reason, mode, by)
   if before ~= 'open' then return false end
   redis.call('HSET', questions.key(id), 'state', state, 'answer', answer, 'reason', reason, 'mode', mode, 'by', by, 'closed', NOW)
   redis.call('ZREM', P .. ':questions', id)
-  local key = happenings.event_of(to)
-  if key then redis.call('SREM', happenings.awaited_key(key), id) end
+  local key = external_events.event_of(to)
+  if key then redis.call('SREM', external_events.awaited_key(key), id) end
   emit(job, 'answered', agent, 'question', id, 'state', state, 'answer', key and '' or answer, 'by', by)
   if field(agent, 'wait_question') == id then agents.wake(agent, 'answer') end
   return true
@@ -48,8 +48,8 @@ end
 
 -- Put a question for an event that has come already, which answers it; returns whether it has.
 function questions.ask_the_past(id, agent, job, asked)
-  local key = happenings.event_of(asked.to)
-  local data, by = read(happenings.happening_key(key or ''), 'data', 'by')
+  local key = external_events.event_of(asked.to)
+  local data, by = read(external_events.external_event_key(key or ''), 'data', 'by')
   if not key or not data then return false end
   questions.ask(id, agent, job, asked)
   return questions.close(id, 'answered', data, '', '', by)

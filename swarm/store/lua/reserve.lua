@@ -16,11 +16,11 @@ step('reserve', function(id, gen, tokens, cost, spare_tokens, spare_cost, closin
   admission.give_back(id, job)
   if final == '1' or redis.call('EXISTS', children_key(id)) == 1 or field(id, 'graded') then
     -- Beside a last reply nothing is kept, but for a grader.
-    purse.keep_closing(id, job, closing_tokens, closing_cost)
+    budgets.keep_closing(id, job, closing_tokens, closing_cost)
   else
     tokens, cost = tokens + closing_tokens, cost + closing_cost
   end
-  local sums, share, grant = purse.load(job), 0, 1
+  local sums, share, grant = budgets.load(job), 0, 1
   for _, part in pairs(sums) do
     if part.max then share = math.max(share, part.used / part.max) end
   end
@@ -28,7 +28,7 @@ step('reserve', function(id, gen, tokens, cost, spare_tokens, spare_cost, closin
   if share >= 0.8 and redis.call('HSETNX', job_key(job), 'budget_told', 1) == 1 then
     emit(job, 'budget', id, 'share', string.format('%.2f', share))
   end
-  local verdict = purse.judge(sums, tokens, cost)
+  local verdict = budgets.judge(sums, tokens, cost)
   if verdict == 'wait' then return { 'wait', string.format('%.0f', tokens), string.format('%.0f', cost) } end
   if verdict then return { 'limit', verdict.name, string.format('%.0f', verdict.max), string.format('%.0f', verdict.used) } end
   for name, wanted in pairs({ tokens = { tokens, spare_tokens }, cost = { cost, spare_cost } }) do

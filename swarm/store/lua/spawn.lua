@@ -41,7 +41,7 @@ step('spawn', function(parent, gen, number, entry, closing_tokens, closing_cost,
   local left = MOST_CHILDREN - redis.call('SCARD', children_key(parent))
   if fresh > left then return { 'children', left } end
   agents.append(parent, job, number, entry)
-  purse.keep_closing(parent, job, tonumber(closing_tokens), tonumber(closing_cost))
+  budgets.keep_closing(parent, job, tonumber(closing_tokens), tonumber(closing_cost))
   for i, child in ipairs(children) do
     if child.resume then
       if TERMINAL[field(child.id, 'state')] then endings.resume(child.id, job, parent) end

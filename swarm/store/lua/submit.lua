@@ -11,7 +11,7 @@
 step('submit', function(job, root, job_record, agent_record, seconds, digest, definitions, carried, others, webhook)
   if redis.call('EXISTS', job_key(job)) == 1 then return { 'exists', publish, job_field(job, 'order') or '' } end
   local record = cjson.decode(job_record)
-  if record.sequel_broker and not sequels.knows_broker(record.sequel_broker) then return { 'broker' } end
+  if record.callback_broker and not callbacks.knows_broker(record.callback_broker) then return { 'broker' } end
   if not documents.refer(job, digest, definitions) then return { 'document' } end
   local digests = {}
   for name, document in pairs(cjson.decode(carried)) do

@@ -11,7 +11,7 @@ function summaries.give_back(id, job)
   subtract(job_key(job), 'aside_tokens', tokens)
   subtract(job_key(job), 'aside_cost', cost)
   redis.call('HDEL', agent_key(id), 'summary_tokens', 'summary_cost')
-  purse.serve(job)
+  budgets.serve(job)
 end
 
 at_end(function(job, id)

@@ -21,7 +21,7 @@ step('begin_summary', function(id, length, interval, tokens, cost)
   if count(made) >= MOST then return 0 end
   if max_tokens and count(all_tokens) + tokens > tonumber(max_tokens) * SHARE then return 0 end
   if max_cost and count(all_cost) + cost > tonumber(max_cost) * SHARE then return 0 end
-  if purse.judge(purse.load(job), tokens * ROOM, cost * ROOM) then return 0 end
+  if budgets.judge(budgets.load(job), tokens * ROOM, cost * ROOM) then return 0 end
   add(job_key(job), 'aside_tokens', tokens)
   add(job_key(job), 'aside_cost', cost)
   redis.call('HSET', agent_key(id), 'summary_at', NOW, 'summary_length', length, 'summary_tokens', tokens, 'summary_cost', cost)
@@ -32,7 +32,7 @@ end)
 --   kind      'progress' of the agent; 'title' or 'digest' of its job
 --   text      '' if there is none, because the call failed
 --   counters  JSON: what it took, added to the job's sums
-step('tell_summary', function(id, kind, text, counters)
+step('show_summary', function(id, kind, text, counters)
   local job = field(id, 'job')
   if not job then return 0 end
   summaries.give_back(id, job)

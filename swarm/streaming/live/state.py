@@ -15,7 +15,7 @@ from swarm.streaming.live.rows import Row
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class LiveSnapshot:
     """A job and its agents at one moment."""
 
     job_id: str
@@ -45,7 +45,7 @@ class Patch:
     """The events that it was made of."""
 
 
-def fold(snapshot: Snapshot, patch: Patch) -> Snapshot:
+def fold(snapshot: LiveSnapshot, patch: Patch) -> LiveSnapshot:
     """The snapshot with the patch's changes."""
     return replace(
         snapshot,

@@ -21,7 +21,7 @@ from swarm.definitions.own.declaration import Declaration
 from swarm.definitions.own.results import Rendered
 from swarm.definitions.tools import Kind
 from swarm.tools import Hold, ToolContext
-from swarm.tools.processes import Outcome, run_command
+from swarm.tools.processes import ProcessResult, run_command
 
 log = EventLog("swarm.tools")
 _TAIL = 2_000
@@ -37,10 +37,10 @@ def run_sandboxed(
     hold = Hold(read_only=row.kind is Kind.LOOK, network=row.network, readable=tuple(_importable()))
     confine, context = context.confine, replace(context, hold=hold)
     argv = confine(context, [sys.executable, "-I", str(Path(child.__file__).resolve())])
-    told = _Progress(context, row.name, mark)
+    told = _ProgressLines(context, row.name, mark)
     call = json.dumps(_describe(declaration, context, given, mark))
     outcome = run_command(
-        context, call, None, declaration.timeout_seconds, argv=argv, heard=told.take, overtime_seconds=5.0
+        context, call, None, declaration.timeout_seconds, argv=argv, hook_state=told.take, overtime_seconds=5.0
     )
     told.take(outcome.output)
     return _read(declaration, context, outcome, mark), outcome.held
@@ -72,7 +72,7 @@ def _importable() -> Iterator[Path]:
             yield folder
 
 
-def _read(declaration: Declaration, context: ToolContext, outcome: Outcome, mark: str) -> Rendered:
+def _read(declaration: Declaration, context: ToolContext, outcome: ProcessResult, mark: str) -> Rendered:
     name = declaration.row.name
     for kind, said in _said(outcome.output, mark):
         match kind:
@@ -100,7 +100,7 @@ def _said(output: bytes, mark: str) -> Iterator[tuple[str, dict[str, Any]]]:
                 continue
 
 
-class _Progress:
+class _ProgressLines:
     """Passes on the lines of progress as they come."""
 
     def __init__(self, context: ToolContext, name: str, mark: str) -> None:

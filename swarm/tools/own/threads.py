@@ -34,7 +34,7 @@ def run_here(
 
     Raises what the function raises, and `ToolError` once its time is over.
     """
-    call, limit = _Call(declaration, stopped, arguments), time.monotonic() + declaration.timeout_seconds
+    call, limit = _ThreadCall(declaration, stopped, arguments), time.monotonic() + declaration.timeout_seconds
     call.start()
     try:
         while call.is_alive() and time.monotonic() < limit:
@@ -62,7 +62,7 @@ def _explain(declaration: Declaration, *, ended: bool) -> str:
     return f"{name} did not end within {seconds} and was interrupted.{effect}"
 
 
-def _end(call: _Call) -> bool:
+def _end(call: _ThreadCall) -> bool:
     """Have a call end; returns whether it has."""
     call.end()
     if call.is_alive():
@@ -70,7 +70,7 @@ def _end(call: _Call) -> bool:
     return not call.is_alive()
 
 
-class _Call(threading.Thread):
+class _ThreadCall(threading.Thread):
     def __init__(self, declaration: Declaration, stopped: threading.Event, arguments: dict[str, Any]) -> None:
         super().__init__(name=f"tool-{declaration.row.name}", daemon=True)
         self.declaration, self._ending, self._arguments = declaration, stopped, arguments

@@ -9,7 +9,7 @@ from swarm.core.plain import clean_text
 from swarm.models import Reply
 from swarm.tools import Consultation, Tool, ToolContext, ToolResult
 from swarm.tools.schemas import string
-from swarm.tools.web.fetching import MAX_BYTES, fetch, parse
+from swarm.tools.web.page import MAX_BYTES, fetch, parse
 from swarm.tools.web.pages import read_page
 from swarm.tools.web.store import PageCache, Seen
 

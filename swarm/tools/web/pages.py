@@ -6,7 +6,7 @@ import codecs
 import re
 
 from swarm.core.errors import ToolError
-from swarm.tools.web.fetching import Page
+from swarm.tools.web.page import WebPage
 
 MAX_HTML_CHARACTERS = 1_000_000
 """Of a longer page only the beginning is read: making text of it takes seconds a megabyte."""
@@ -16,7 +16,7 @@ _UNSEEN = ["script", "style", "noscript", "template", "svg", "iframe", "canvas",
 _EMPTY_LINES = re.compile(r"\n\s*\n\s*\n+")
 
 
-def read_page(page: Page) -> str:
+def read_page(page: WebPage) -> str:
     """Its text: HTML as Markdown, other text as it is. Raises `ToolError` for what is not text."""
     kind = page.kind or _guess(page.body)
     if not (kind.startswith("text/") or kind in _HTML or _ALSO_TEXT.fullmatch(kind)):
@@ -36,7 +36,7 @@ def _guess(body: bytes) -> str:
     return "application/octet-stream" if b"\0" in head else "text/plain"
 
 
-def _decode(page: Page) -> str:
+def _decode(page: WebPage) -> str:
     try:
         codecs.lookup(page.charset)
     except LookupError:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from swarm.client.swarm import Swarm
-from swarm.web.panels import capabilities, spending
+from swarm.web.panels import capabilities, costs
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def describe_panel(panel: Panel) -> dict[str, Any]:
 _TREE = frozenset({"spawned", "running", "parked", "woken", "handed_over", "rescued", "resumed", "ended", "job_ended"})
 # fmt: off
 _SHIPPED = (
-    Panel("timeline", "Timeline", lambda asked: spending.read_timeline(asked.swarm, asked.job_id), stale_on=_TREE),
+    Panel("timeline", "Timeline", lambda asked: costs.read_timeline(asked.swarm, asked.job_id), stale_on=_TREE),
     Panel("board", "Board", lambda asked: capabilities.read_board(asked.swarm, asked.job_id), stale_on=frozenset({"board", "team"})),
     Panel("pad", "Scratchpad", lambda asked: capabilities.read_pad(asked.swarm, asked.job_id, asked.query.get("page")),
           stale_on=frozenset({"pad"})),
@@ -72,7 +72,7 @@ _SHIPPED = (
           acts={"forget": lambda asked: capabilities.forget_job(asked.swarm, asked.job_id)}, stale_on=frozenset({"memory"})),
     Panel("servers", "MCP servers", lambda asked: capabilities.read_servers(asked.swarm, asked.job_id),
           stale_on=frozenset({"spawned", "server", "ended"})),
-    Panel("cost", "Cost", lambda asked: spending.read_cost(asked.swarm, asked.job_id), stale_on=frozenset({"ended", "parked"})),
+    Panel("cost", "Cost", lambda asked: costs.read_cost(asked.swarm, asked.job_id), stale_on=frozenset({"ended", "parked"})),
     Panel("limits", "Limits", lambda asked: capabilities.read_limits(asked.swarm, asked.job_id), stale_on=frozenset({"parked", "woken"})),
 )
 # fmt: on

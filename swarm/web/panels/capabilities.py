@@ -12,8 +12,8 @@ from swarm.capabilities.governor.view import read_classes
 from swarm.capabilities.mcp.pins import Pin, Pins
 from swarm.capabilities.memory.mounts import title_of
 from swarm.capabilities.memory.pages import Memories
-from swarm.capabilities.memory.shelves import Places, Shelf
-from swarm.capabilities.memory.taking_back import take_back
+from swarm.capabilities.memory.revert import take_back
+from swarm.capabilities.memory.stores import MemoryStore, Places
 from swarm.capabilities.team.teams import Teams
 from swarm.client.swarm import Swarm
 from swarm.core.errors import MemoryRefused
@@ -45,40 +45,56 @@ def read_pad(swarm: Swarm, job_id: str, page: str | None) -> dict[str, Any]:
 
 def read_memory(swarm: Swarm, job_id: str, query: Mapping[str, str]) -> dict[str, Any]:
     """The pages of the job's shelves, or one page with its text and versions. Raises `MemoryRefused`."""
-    memories, shelves = Memories(swarm.store.keyspace), _shelves(swarm, job_id)
+    memories, memory_stores = Memories(swarm.store.keyspace), _memory_stores(swarm, job_id)
     if "page" not in query:
-        return {"shelves": [_show_shelf(memories, shelf) for shelf in shelves], "job": job_id}
-    shelf = next((shelf for shelf in shelves if shelf.id == query.get("shelf")), None)
-    found = None if shelf is None else memories.read(shelf, query["page"])
-    if shelf is None or found is None:
+        return {
+            "memory_stores": [_show_memory_store(memories, memory_store) for memory_store in memory_stores],
+            "job": job_id,
+        }
+    memory_store = next(
+        (memory_store for memory_store in memory_stores if memory_store.id == query.get("memory_store")), None
+    )
+    found = None if memory_store is None else memories.read(memory_store, query["page"])
+    if memory_store is None or found is None:
         raise MemoryRefused(f"there is no page {query['page']!r}", "missing")
     versions = [
-        version.model_dump(exclude={"text"}, mode="json") for version in memories.versions(shelf, query["page"])
+        version.model_dump(exclude={"text"}, mode="json") for version in memories.versions(memory_store, query["page"])
     ]
-    return {"page": found[0].model_dump(mode="json"), "shelf": shelf.id, "text": found[1], "versions": versions}
+    return {
+        "page": found[0].model_dump(mode="json"),
+        "memory_store": memory_store.id,
+        "text": found[1],
+        "versions": versions,
+    }
 
 
 def forget_job(swarm: Swarm, job_id: str) -> dict[str, Any]:
     """Take back what the job wrote."""
-    return {"pages": [f"{shelf.id} {page}" for shelf, page in take_back(Memories(swarm.store.keyspace), job_id)]}
+    return {
+        "pages": [
+            f"{memory_store.id} {page}" for memory_store, page in take_back(Memories(swarm.store.keyspace), job_id)
+        ]
+    }
 
 
-def _shelves(swarm: Swarm, job_id: str) -> list[Shelf]:
+def _memory_stores(swarm: Swarm, job_id: str) -> list[MemoryStore]:
     try:
         places = Places.model_validate_json(swarm.store.jobs.memory(job_id)).model_dump()
     except ValidationError:
         return []
     about = {"user": places["owner"], "local": places["workspace"]}
-    known = Memories(swarm.store.keyspace).shelves()
-    return [shelf for shelf in known if shelf.about == about.get(shelf.scope, places["project"])]
+    known = Memories(swarm.store.keyspace).memory_stores()
+    return [
+        memory_store for memory_store in known if memory_store.about == about.get(memory_store.scope, places["project"])
+    ]
 
 
-def _show_shelf(memories: Memories, shelf: Shelf) -> dict[str, Any]:
+def _show_memory_store(memories: Memories, memory_store: MemoryStore) -> dict[str, Any]:
     pages = [
         {**page.model_dump(mode="json", exclude={"head"}), "title": title_of(page.head)}
-        for page in memories.pages(shelf)
+        for page in memories.pages(memory_store)
     ]
-    return {"id": shelf.id, "scope": shelf.scope, "type": shelf.type, "pages": pages}
+    return {"id": memory_store.id, "scope": memory_store.scope, "type": memory_store.type, "pages": pages}
 
 
 def read_servers(swarm: Swarm, job_id: str) -> dict[str, Any]:

@@ -41,7 +41,7 @@ export function Passage({ item, at, job, agentId }) {
   const shown =
     form === "plain" || item.cut?.[path] ? html`<${Output} entry=${item} path=${path} agentId=${agentId} />` : html`<${Markdown} text=${text} />`;
   if (item.kind === "mail")
-    return html`<div class="letter"><p class="letter-head">${agent ? html`<${Link} to=${{ job, agent }}>${line(title, 300)}<//>` : html`<b>${line(title, 300)}</b>`}</p>${shown}</div>`;
+    return html`<div class="outgoing"><p class="letter-head">${agent ? html`<${Link} to=${{ job, agent }}>${line(title, 300)}<//>` : html`<b>${line(title, 300)}</b>`}</p>${shown}</div>`;
   return title ? html`<details class=${form === "thought" ? "thinking" : "rest"} open=${!detail && form !== "thought"}><summary>${plain(title)}</summary>${shown}</details>` : shown;
 }
 

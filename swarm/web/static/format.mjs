@@ -110,8 +110,8 @@ export function cacheShare(sums) {
 
 /** How long an agent has stood in the queue in all, in seconds. */
 export function queueDelay(agent, now) {
-  const standing = agent.state === "queued" && agent.queued_at ? Math.max(0, now - agent.queued_at) : 0;
-  return (agent.queued_seconds || 0) + standing;
+  const heartbeat = agent.state === "queued" && agent.queued_at ? Math.max(0, now - agent.queued_at) : 0;
+  return (agent.queued_seconds || 0) + heartbeat;
 }
 
 function joined(big, unit, small, smaller) {

@@ -2,7 +2,7 @@
 import { about, post } from "./api.mjs";
 import { number } from "./format.mjs";
 import { html, useState } from "./html.mjs";
-import { Letter } from "./mail.mjs";
+import { Outgoing } from "./mail.mjs";
 import { plain } from "./plain.mjs";
 import { sendOnEnter } from "./question.mjs";
 import { Empty, Failure, useAct, useDraft } from "./ui.mjs";
@@ -22,8 +22,8 @@ export function Inbox({ state }) {
     ${
       state.inbox.length
         ? html`<ol class="letters">${state.inbox.map(
-            (message) => html`<li key=${message.id} class="letter">
-      <${Letter} message=${message} job=${state.id}>
+            (message) => html`<li key=${message.id} class="outgoing">
+      <${Outgoing} message=${message} job=${state.id}>
         ${!about.read_only && state.agents.has(message.sender) && html`<button type="button" class="more" onClick=${() => setReply(message)}>Reply</button>`}<//></li>`,
           )}</ol>`
         : html`<${Empty}>No agent has written to you.<//>`

@@ -10,13 +10,13 @@ import { serverNow } from "./world.mjs";
 export function Mail({ agent, job }) {
   if (!agent.mail.length) return html`<${Empty}>Nobody has written to this agent.<//>`;
   return html`<ol class="letters" aria-label="mail">${agent.mail.map(
-    (message) => html`<li key=${message.id} class="letter">
-    <${Letter} message=${message} job=${job.id}><${Effect} message=${message} /><//></li>`,
+    (message) => html`<li key=${message.id} class="outgoing">
+    <${Outgoing} message=${message} job=${job.id}><${Effect} message=${message} /><//></li>`,
   )}</ol>`;
 }
 
 /** One message; `job` is the id that links lead to, the children stand behind the heading. */
-export function Letter({ message, job, children }) {
+export function Outgoing({ message, job, children }) {
   return html`<p class="letter-head"><${Sender} message=${message} job=${job} /> <span class="aside">${sort(message)} ${clock(message.sent_at, serverNow())}</span>${children}</p>
     ${message.notice ? html`<${Notice} notice=${message.notice} />` : html`<${Markdown} text=${message.body} />`}`;
 }

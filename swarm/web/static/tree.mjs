@@ -82,7 +82,7 @@ export function stepTo(key, rows, index) {
   return parent < 0 ? null : { index: parent };
 }
 
-/** Where typing these letters leads: the next row, from `index` on, one of whose texts begins with them; the same letter again and
+/** Where typing these letters leads: the next row, from `index` on, one of whose texts begins with them; the same outgoing again and
  * again goes through all that begin with it. */
 export function typeAhead(typed, rows, index, texts) {
   const sought = new Set(typed).size === 1 ? typed[0] : typed;

@@ -17,7 +17,7 @@ _PAGE = 1_000
 
 
 @dataclass
-class Life:
+class History:
     """One agent: its record, its journal, its mailbox."""
 
     id: str
@@ -33,7 +33,7 @@ class Job:
 
     id: str
     record: dict[str, str] = field(default_factory=dict)
-    lives: dict[str, Life] = field(default_factory=dict)
+    lives: dict[str, History] = field(default_factory=dict)
     left: dict[str, int] = field(default_factory=dict)
     """How much of it is still in the keys that hold only what is under way."""
     effects: list[str] | None = None
@@ -49,10 +49,10 @@ def take(client: redis.Redis, job_id: str, *, prefix: str = "swarm", effects: Se
     job = Job(job_id, cast(dict[str, str], client.hgetall(key("job", job_id))))
     job.effects = None if effects is None else list(effects)
     for agent_id in cast(list[str], client.zrange(key("job", job_id, "agents"), 0, -1)):
-        life = Life(agent_id, cast(dict[str, str], client.hgetall(key("agent", agent_id))))
-        life.journal = [(at, json.loads(fields["e"])) for at, fields in _rows(client, key("journal", agent_id))]
-        life.mail = list(_rows(client, key("mail", agent_id)))
-        job.lives[agent_id] = life
+        history = History(agent_id, cast(dict[str, str], client.hgetall(key("agent", agent_id))))
+        history.journal = [(at, json.loads(fields["e"])) for at, fields in _rows(client, key("journal", agent_id))]
+        history.mail = list(_rows(client, key("mail", agent_id)))
+        job.lives[agent_id] = history
     members = [*job.lives, job_id]
     for name in ("leases", "ready", "timers", "deadlines"):
         job.left[name] = sum(score is not None for score in client.zmscore(key(name), members))
@@ -84,8 +84,8 @@ def write(path: Path, jobs: Iterable[Job]) -> None:
         for job in jobs:
             head = {"job": job.id, "record": job.record, "left": job.left, "effects": job.effects}
             file.write(json.dumps(head) + "\n")
-            for life in job.lives.values():
-                row = {"agent": life.id, "record": life.record, "journal": life.journal, "mail": life.mail}
+            for history in job.lives.values():
+                row = {"agent": history.id, "record": history.record, "journal": history.journal, "mail": history.mail}
                 file.write(json.dumps(row) + "\n")
 
 
@@ -99,7 +99,7 @@ def read(path: Path) -> list[Job]:
                 jobs.append(Job(row["job"], row["record"], {}, row["left"], row["effects"]))
             elif jobs and "agent" in row:
                 journal, mail = ([(at, held) for at, held in row[name]] for name in ("journal", "mail"))
-                jobs[-1].lives[row["agent"]] = Life(row["agent"], row["record"], journal, mail)
+                jobs[-1].lives[row["agent"]] = History(row["agent"], row["record"], journal, mail)
             else:
                 raise ValueError(f"{path}: line {number} is neither a job nor an agent of one")
     return jobs

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from tests.chaos.check.dump import Job, Life
+from tests.chaos.check.dump import History, Job
 from tests.chaos.check.lives import TERMINAL, calls_of, completed, end_of, entries_of, results_of
 from tests.chaos.check.verdict import Fault
 
@@ -29,40 +29,44 @@ def check_family(job: Job, *, expect_failed: int = 0) -> Iterator[Fault]:
             yield Fault("left", "key", job.id, f"{name} still holds {size}", size)
 
 
-def children_of(life: Life) -> dict[str, str]:
+def children_of(history: History) -> dict[str, str]:
     """The child of each call that made one, or made it go on, and each grader by its attempt."""
-    graders = {f"grader {e['attempt']}.{e['number']} at {e['at']}": e["grader"] for e in entries_of(life, "grading")}
-    return graders | {call: child for entry in entries_of(life, "spawned") for call, child in entry["children"].items()}
+    graders = {f"grader {e['attempt']}.{e['number']} at {e['at']}": e["grader"] for e in entries_of(history, "grading")}
+    return graders | {
+        call: child for entry in entries_of(history, "spawned") for call, child in entry["children"].items()
+    }
 
 
 def failures(job: Job) -> list[str]:
     """Those that the runtime failed because their processes died and died."""
-    ends = {agent_id: end_of(life) for agent_id, life in job.lives.items()}
+    ends = {agent_id: end_of(history) for agent_id, history in job.lives.items()}
     return [i for i, end in ends.items() if end and end["state"] == "failed" and "killed its worker" in end["reason"]]
 
 
 def _check_births(job: Job) -> Iterator[Fault]:
     born: defaultdict[str, list[str]] = defaultdict(list)
-    for life in job.lives.values():
-        for call, child in children_of(life).items():
-            born[child].append(f"{life.id}/{call}")
+    for history in job.lives.values():
+        for call, child in children_of(history).items():
+            born[child].append(f"{history.id}/{call}")
     root = job.record.get("root", "")
     for agent_id in born.keys() - job.lives.keys():
         yield Fault("lost", "child", agent_id, f"{born[agent_id]} made it, and the job does not know it")
-    for agent_id, life in job.lives.items():
-        causes, runs = born[agent_id], len(entries_of(life, "started", "resumed"))
+    for agent_id, history in job.lives.items():
+        causes, runs = born[agent_id], len(entries_of(history, "started", "resumed"))
         if agent_id != root and not causes:
             yield Fault("doubled", "child", agent_id, "the job knows it, and no call has made it")
         if len(causes) > max(1, runs):
             yield Fault("doubled", "child", agent_id, f"made by {causes}, and lived {runs} times")
-        if causes and life.record.get("parent") not in {cause.partition("/")[0] for cause in causes}:
-            yield Fault("wrong", "child", agent_id, f"made by {causes}, and the child of {life.record.get('parent')}")
+        if causes and history.record.get("parent") not in {cause.partition("/")[0] for cause in causes}:
+            yield Fault(
+                "wrong", "child", agent_id, f"made by {causes}, and the child of {history.record.get('parent')}"
+            )
     yield from _check_order_ids(job)
 
 
 def _check_order_ids(job: Job) -> Iterator[Fault]:
     # Two children of one call would have two ids, but one order.
-    orders = {i: order for i, life in job.lives.items() if (order := _order(life))}
+    orders = {i: order for i, history in job.lives.items() if (order := _order(history))}
     for order_id, times in Counter(order.get("id", "0").rstrip(".") for order in orders.values()).items():
         if times > 1:
             yield Fault(
@@ -70,9 +74,9 @@ def _check_order_ids(job: Job) -> Iterator[Fault]:
             )
 
 
-def _order(life: Life) -> dict[str, str] | None:
+def _order(history: History) -> dict[str, str] | None:
     """What the agent of a tree was told to be."""
-    first = entries_of(life, "started")[:1]
+    first = entries_of(history, "started")[:1]
     orders = _TREE.findall(first[0]["spec"]["prompt"]) if first else []
     return dict(pair.split("=", 1) for pair in orders[-1].split()) if orders else None
 
@@ -81,8 +85,8 @@ def _check_outcomes(job: Job, expect_failed: int) -> Iterator[Fault]:
     known = failures(job)
     if len(known) != expect_failed:
         yield Fault("wrong", "agent", job.id, f"{len(known)} agents were quarantined instead of {expect_failed}")
-    for agent_id, life in job.lives.items():
-        end = end_of(life)
+    for agent_id, history in job.lives.items():
+        end = end_of(history)
         if end is not None and end["state"] != "completed" and agent_id not in known:
             yield Fault("wrong", "agent", agent_id, f"{end['state']}: {end['reason'][:200]}")
     root = job.lives.get(job.record.get("root", ""))
@@ -94,20 +98,20 @@ def _check_outcomes(job: Job, expect_failed: int) -> Iterator[Fault]:
 
 
 def _check_answers(job: Job) -> Iterator[Fault]:
-    for agent_id, life in job.lives.items():
-        order = _order(life)
-        if order is None or not completed(life):
+    for agent_id, history in job.lives.items():
+        order = _order(history)
+        if order is None or not completed(history):
             continue
-        children, width = children_of(life), int(order["fanout"]) if int(order["depth"]) else 0
+        children, width = children_of(history), int(order["fanout"]) if int(order["depth"]) else 0
         if len(children) != width:
             kind: Any = "lost" if len(children) < width else "doubled"
             yield Fault(
                 kind, "child", agent_id, f"{len(children)} children instead of {width}", abs(len(children) - width)
             )
-        told = _number((end_of(life) or {})["text"])
+        told = _number((end_of(history) or {})["text"])
         if told != (wanted := 1 + sum(_answer(job, child) for child in children.values())):
             yield Fault("wrong", "answer", agent_id, f"it counts {told} agents where {wanted} have answered")
-        results = results_of(life)
+        results = results_of(history)
         for call, child in children.items():
             if call in results and _number(results[call]["text"]) != _answer(job, child):
                 yield Fault("wrong", "answer", agent_id, f"the result of {call} is not what {child} said")
@@ -126,8 +130,8 @@ def _check_total(job: Job) -> Iterator[Fault]:
 
 
 def _answer(job: Job, agent_id: str) -> int:
-    life = job.lives.get(agent_id)
-    return _number((end_of(life) or {})["text"]) if life and completed(life) else 0
+    history = job.lives.get(agent_id)
+    return _number((end_of(history) or {})["text"]) if history and completed(history) else 0
 
 
 def _number(text: str) -> int:
@@ -137,9 +141,9 @@ def _number(text: str) -> int:
 
 def _check_sums(job: Job) -> Iterator[Fault]:
     told: Counter[str] = Counter(agents=len(job.lives))
-    for life in job.lives.values():
+    for history in job.lives.values():
         # Summaries are paid for, and are no turns.
-        for reply in entries_of(life, "assistant", "compacted", "compaction_failed"):
+        for reply in entries_of(history, "assistant", "compacted", "compaction_failed"):
             usage = reply["usage"]
             told["turns"] += reply["kind"] == "assistant"
             told["input"] += usage.get("input_tokens") or 0
@@ -156,9 +160,9 @@ def _check_effects(job: Job) -> Iterator[Fault]:
     if job.effects is None:
         return
     asked: defaultdict[str, list[bool]] = defaultdict(list)
-    for life in job.lives.values():
-        results = results_of(life)
-        for block in calls_of(life):
+    for history in job.lives.values():
+        results = results_of(history)
+        for block in calls_of(history):
             if effect := _EFFECT.match(str(block["input"].get("command", ""))):
                 result = results.get(block["id"])
                 asked[effect[1]].append(result is not None and not result["is_error"])

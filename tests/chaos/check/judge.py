@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from tests.chaos.check.dump import Job
 from tests.chaos.check.families import check_family, failures
 from tests.chaos.check.letters import check_letters, collect
-from tests.chaos.check.lives import calls_of, check_life, entries_of, interruptions
+from tests.chaos.check.lives import calls_of, check_history, entries_of, interruptions
 from tests.chaos.check.verdict import Verdict
 
 
@@ -26,9 +26,9 @@ def _judge_job(job: Job, expect_failed: int) -> Verdict:
     verdict = Verdict(
         jobs=1,
         agents=len(lives),
-        entries=sum(len(life.journal) for life in lives),
-        turns=sum(len(entries_of(life, "assistant")) for life in lives),
-        calls=sum(len(calls_of(life)) for life in lives),
+        entries=sum(len(history.journal) for history in lives),
+        turns=sum(len(entries_of(history, "assistant")) for history in lives),
+        calls=sum(len(calls_of(history)) for history in lives),
         effects=len(job.effects or ()),
         messages=sum(map(len, letters.read.values())),
         pairs=len(letters.read),
@@ -36,8 +36,8 @@ def _judge_job(job: Job, expect_failed: int) -> Verdict:
         interrupted=sum(map(interruptions, lives)),
         failed=failures(job),
     )
-    for life in lives:
-        verdict.faults += check_life(life)
+    for history in lives:
+        verdict.faults += check_history(history)
     verdict.faults += check_family(job, expect_failed=expect_failed)
     verdict.faults += check_letters(job, letters)
     return verdict

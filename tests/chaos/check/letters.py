@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html import unescape
 
-from tests.chaos.check.dump import Job, Life
+from tests.chaos.check.dump import History, Job
 from tests.chaos.check.lives import calls_of, completed, entries_of, results_of
 from tests.chaos.check.verdict import Fault
 
@@ -33,19 +33,19 @@ class Letters:
 def collect(job: Job) -> Letters:
     """What the journals and mailboxes of a job tell."""
     letters = Letters()
-    names = {life.record["name"]: agent_id for agent_id, life in job.lives.items() if life.record.get("name")}
-    for agent_id, life in job.lives.items():
-        results = results_of(life)
-        for block in calls_of(life):
+    names = {history.record["name"]: agent_id for agent_id, history in job.lives.items() if history.record.get("name")}
+    for agent_id, history in job.lives.items():
+        results = results_of(history)
+        for block in calls_of(history):
             if block["name"] == "SendMessage" and (result := results.get(block["id"])):
                 to = names.get(block["input"]["to"], block["input"]["to"])
                 if not result["is_error"]:
                     letters.sent[agent_id, to].append(block["input"]["message"])
                 letters.refused += result["is_error"]
-        for _, message in life.mail:
+        for _, message in history.mail:
             if message["kind"] == "message":
                 letters.lay[message["from"], agent_id].append(message["body"])
-        for entry in entries_of(life, "mail"):
+        for entry in entries_of(history, "mail"):
             for sender, body in _MESSAGE.findall(entry["text"]):
                 letters.read[sender, agent_id].append(unescape(body))
     return letters
@@ -60,9 +60,9 @@ def check_letters(job: Job, letters: Letters) -> Iterator[Fault]:
         yield from _compare(pair, "sent", letters.sent[pair], "read", letters.read[pair])
         if letters.sent[pair] == letters.read[pair]:
             yield from _compare(pair, "read", letters.read[pair], "in the mailbox", letters.lay[pair])
-    for life in job.lives.values():
-        yield from _check_cursor(life)
-        yield from _check_talk(life, letters)
+    for history in job.lives.values():
+        yield from _check_cursor(history)
+        yield from _check_talk(history, letters)
     yield from _check_notices(job)
 
 
@@ -92,20 +92,20 @@ def _common(bodies: list[str], without: Counter[str]) -> list[str]:
     return kept[::-1]
 
 
-def _check_cursor(life: Life) -> Iterator[Fault]:
+def _check_cursor(history: History) -> Iterator[Fault]:
     """Everything in its mailbox was taken in once, and in order."""
-    lay = [message_id for message_id, _ in life.mail]
-    taken = [message_id for entry in entries_of(life, "mail") for message_id in entry["ids"]]
+    lay = [message_id for message_id, _ in history.mail]
+    taken = [message_id for entry in entries_of(history, "mail") for message_id in entry["ids"]]
     twice = (Counter(taken) - Counter(set(taken))).total()
     if twice:
-        yield Fault("doubled", "mail", life.id, f"{twice} entries of its mailbox were taken in again", twice)
+        yield Fault("doubled", "mail", history.id, f"{twice} entries of its mailbox were taken in again", twice)
     if taken != sorted(taken, key=_position):
-        yield Fault("reordered", "mail", life.id, "its mailbox was not taken in in order")
+        yield Fault("reordered", "mail", history.id, "its mailbox was not taken in in order")
     left = set(lay) - set(taken)
-    if left and completed(life):
-        yield Fault("lost", "mail", life.id, f"{len(left)} entries of its mailbox were never taken in", len(left))
+    if left and completed(history):
+        yield Fault("lost", "mail", history.id, f"{len(left)} entries of its mailbox were never taken in", len(left))
     if strange := set(taken) - set(lay):
-        yield Fault("wrong", "mail", life.id, f"it took in what never lay in its mailbox: {sorted(strange)[:3]}")
+        yield Fault("wrong", "mail", history.id, f"it took in what never lay in its mailbox: {sorted(strange)[:3]}")
 
 
 def _position(message_id: str) -> tuple[int, int]:
@@ -113,37 +113,45 @@ def _position(message_id: str) -> tuple[int, int]:
     return int(milliseconds), int(number or 0)
 
 
-def _check_talk(life: Life, letters: Letters) -> Iterator[Fault]:
+def _check_talk(history: History, letters: Letters) -> Iterator[Fault]:
     """One who was told to send so many messages has sent them."""
-    first = entries_of(life, "started")[:1]
+    first = entries_of(history, "started")[:1]
     orders = _CHATTER.findall(first[0]["spec"]["prompt"]) if first else []
     order = dict(pair.split("=", 1) for pair in orders[-1].split()) if orders else {}
-    if "me" not in order or not completed(life):
+    if "me" not in order or not completed(history):
         return
     wanted = int(order["messages"]) // int(order["agents"])
-    sent = sum(len(bodies) for pair, bodies in letters.sent.items() if pair[0] == life.id)
+    sent = sum(len(bodies) for pair, bodies in letters.sent.items() if pair[0] == history.id)
     if sent != wanted:
-        yield Fault("wrong", "answer", life.id, f"it was to send {wanted} messages, and sent {sent}")
+        yield Fault("wrong", "answer", history.id, f"it was to send {wanted} messages, and sent {sent}")
 
 
 def _check_notices(job: Job) -> Iterator[Fault]:
     """Who started an agent in the background is told of each of its ends, once."""
     told: Counter[Pair] = Counter()
-    for agent_id, life in job.lives.items():
-        for entry in entries_of(life, "mail"):
+    for agent_id, history in job.lives.items():
+        for entry in entries_of(history, "mail"):
             found = _NOTICE.findall(entry["text"])
             told.update((child, agent_id) for child, rest in found if "<status>idle</status>" not in rest)
-    for agent_id, life in job.lives.items():
-        parent = job.lives.get(life.record.get("parent", ""))
-        started = entries_of(life, "started")[:1]
+    for agent_id, history in job.lives.items():
+        parent = job.lives.get(history.record.get("parent", ""))
+        started = entries_of(history, "started")[:1]
         if parent is None or not completed(parent) or not (started and started[0]["spec"].get("background")):
             continue
-        ends, heard = len(entries_of(life, "finished")), told[agent_id, parent.id]
-        if heard < ends:
+        ends, hook_state = len(entries_of(history, "finished")), told[agent_id, parent.id]
+        if hook_state < ends:
             yield Fault(
-                "lost", "notice", agent_id, f"it ended {ends} times, its parent was told {heard} times", ends - heard
+                "lost",
+                "notice",
+                agent_id,
+                f"it ended {ends} times, its parent was told {hook_state} times",
+                ends - hook_state,
             )
-        if heard > ends:
+        if hook_state > ends:
             yield Fault(
-                "doubled", "notice", agent_id, f"it ended {ends} times, its parent was told {heard} times", heard - ends
+                "doubled",
+                "notice",
+                agent_id,
+                f"it ended {ends} times, its parent was told {hook_state} times",
+                hook_state - ends,
             )

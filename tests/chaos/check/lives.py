@@ -6,124 +6,126 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from tests.chaos.check.dump import Life
+from tests.chaos.check.dump import History
 from tests.chaos.check.verdict import Fault
 
 TERMINAL = ("completed", "failed", "cancelled", "timed_out")
 INTERRUPTED = "This call was interrupted"
 
 
-def entries_of(life: Life, *kinds: str) -> list[dict[str, Any]]:
+def entries_of(history: History, *kinds: str) -> list[dict[str, Any]]:
     """Its entries of these kinds, in order."""
-    return [entry for _, entry in life.journal if entry["kind"] in kinds]
+    return [entry for _, entry in history.journal if entry["kind"] in kinds]
 
 
-def calls_of(life: Life) -> list[dict[str, Any]]:
+def calls_of(history: History) -> list[dict[str, Any]]:
     """Every call that its model has asked for, in order."""
-    blocks = [block for entry in entries_of(life, "assistant") for block in entry["content"]]
+    blocks = [block for entry in entries_of(history, "assistant") for block in entry["content"]]
     return [block for block in blocks if block.get("type") == "tool_use"]
 
 
-def results_of(life: Life) -> dict[str, dict[str, Any]]:
+def results_of(history: History) -> dict[str, dict[str, Any]]:
     """The result of each call, by its id."""
-    return {entry["tool_use_id"]: entry for entry in entries_of(life, "tool_finished")}
+    return {entry["tool_use_id"]: entry for entry in entries_of(history, "tool_finished")}
 
 
-def end_of(life: Life) -> dict[str, Any] | None:
+def end_of(history: History) -> dict[str, Any] | None:
     """Its last end, if it has one."""
-    ends = entries_of(life, "finished")
+    ends = entries_of(history, "finished")
     return ends[-1] if ends else None
 
 
-def completed(life: Life) -> bool:
+def completed(history: History) -> bool:
     """Whether it came to an end of its own."""
-    end = end_of(life)
+    end = end_of(history)
     return end is not None and end["state"] == "completed"
 
 
-def interruptions(life: Life) -> int:
+def interruptions(history: History) -> int:
     """How many of its calls were told to be interrupted."""
-    return sum(entry["text"].startswith(INTERRUPTED) for entry in entries_of(life, "tool_finished"))
+    return sum(entry["text"].startswith(INTERRUPTED) for entry in entries_of(history, "tool_finished"))
 
 
-def check_life(life: Life) -> Iterator[Fault]:
+def check_history(history: History) -> Iterator[Fault]:
     """Whatever its own journal gives away."""
-    yield from _check_numbers(life)
-    yield from _check_ends(life)
-    yield from _check_calls(life)
+    yield from _check_numbers(history)
+    yield from _check_ends(history)
+    yield from _check_calls(history)
 
 
-def _check_numbers(life: Life) -> Iterator[Fault]:
+def _check_numbers(history: History) -> Iterator[Fault]:
     wanted = 1
-    for entry_id, _ in life.journal:
+    for entry_id, _ in history.journal:
         number = int(entry_id.partition("-")[0])
         if number > wanted:
-            yield Fault("lost", "entry", life.id, f"no entry {wanted} to {number - 1}", number - wanted)
+            yield Fault("lost", "entry", history.id, f"no entry {wanted} to {number - 1}", number - wanted)
         elif number < wanted or entry_id != f"{number}-0":
-            yield Fault("doubled", "entry", life.id, f"the entry {entry_id} comes after {wanted - 1}")
+            yield Fault("doubled", "entry", history.id, f"the entry {entry_id} comes after {wanted - 1}")
         wanted = number + 1
     # The record counts along; what it counts and the journal does not hold was taken away from its end.
-    counted = int(life.record.get("length", len(life.journal)))
+    counted = int(history.record.get("length", len(history.journal)))
     if counted > wanted - 1:
-        yield Fault("lost", "entry", life.id, f"no entry {wanted} to {counted}", counted - wanted + 1)
-    generations = [entry["generation"] for _, entry in life.journal]
+        yield Fault("lost", "entry", history.id, f"no entry {wanted} to {counted}", counted - wanted + 1)
+    generations = [entry["generation"] for _, entry in history.journal]
     for before, after in zip(generations, generations[1:], strict=False):
         if after < before:
-            yield Fault("reordered", "entry", life.id, f"claim {before} had written when claim {after} still wrote")
+            yield Fault("reordered", "entry", history.id, f"claim {before} had written when claim {after} still wrote")
 
 
-def _check_ends(life: Life) -> Iterator[Fault]:
-    kinds = [entry["kind"] for _, entry in life.journal]
+def _check_ends(history: History) -> Iterator[Fault]:
+    kinds = [entry["kind"] for _, entry in history.journal]
     if kinds[:1] != ["started"] or kinds.count("started") != 1:
-        yield Fault("wrong", "agent", life.id, f"its journal begins with {kinds[:1]}, {kinds.count('started')} times")
+        yield Fault(
+            "wrong", "agent", history.id, f"its journal begins with {kinds[:1]}, {kinds.count('started')} times"
+        )
     lives = False
     runs = 0
     for kind in kinds:
         if kind == "finished" and not lives:
-            yield Fault("doubled", "agent", life.id, "it ended, and ended again")
+            yield Fault("doubled", "agent", history.id, "it ended, and ended again")
         lives = kind != "finished" and (lives or kind in ("started", "resumed"))
         runs += kind in ("started", "resumed")
     if lives or not runs:
-        yield Fault("lost", "agent", life.id, "it has begun and never ended" if runs else "it has never begun")
-    state, end = life.record.get("state", ""), end_of(life)
+        yield Fault("lost", "agent", history.id, "it has begun and never ended" if runs else "it has never begun")
+    state, end = history.record.get("state", ""), end_of(history)
     if state not in TERMINAL or (end is not None and state != end["state"]):
-        yield Fault("wrong", "agent", life.id, f"its record says {state!r}, its journal {end and end['state']!r}")
+        yield Fault("wrong", "agent", history.id, f"its record says {state!r}, its journal {end and end['state']!r}")
 
 
-def _check_calls(life: Life) -> Iterator[Fault]:
+def _check_calls(history: History) -> Iterator[Fault]:
     asked: dict[str, str] = {}
     began: Counter[str] = Counter()
     ended: Counter[str] = Counter()
     # A fork begins with calls of its parent's.
-    forked = any(entry["spec"].get("fork") for entry in entries_of(life, "started"))
-    for _, entry in life.journal:
+    forked = any(entry["spec"].get("fork") for entry in entries_of(history, "started"))
+    for _, entry in history.journal:
         match entry["kind"]:
             case "assistant":
                 for block in entry["content"]:
                     if block.get("type") == "tool_use":
                         if block["id"] in asked:
-                            yield Fault("doubled", "call", life.id, f"two calls have the id {block['id']}")
+                            yield Fault("doubled", "call", history.id, f"two calls have the id {block['id']}")
                         asked[block["id"]] = block["name"]
             case "tool_started":
                 call = entry["tool_use_id"]
                 began[call] += 1
                 if call not in asked or ended[call]:
-                    yield Fault("wrong", "call", life.id, f"{call} began when nobody waited for it")
+                    yield Fault("wrong", "call", history.id, f"{call} began when nobody waited for it")
             case "tool_finished":
                 ended[entry["tool_use_id"]] += 1
                 if entry["tool_use_id"] not in asked and not forked:
                     yield Fault(
-                        "wrong", "call", life.id, f"{entry['tool_use_id']} has a result before it was asked for"
+                        "wrong", "call", history.id, f"{entry['tool_use_id']} has a result before it was asked for"
                     )
     for call, times in began.items():
         if times > 1:
-            yield Fault("doubled", "call", life.id, f"{call} was begun {times} times", times - 1)
+            yield Fault("doubled", "call", history.id, f"{call} was begun {times} times", times - 1)
         # An end from outside says itself that the agent was interrupted.
-        if not ended[call] and (completed(life) or end_of(life) is None):
-            yield Fault("unfinished", "call", life.id, f"{call} began, and nothing tells what became of it")
+        if not ended[call] and (completed(history) or end_of(history) is None):
+            yield Fault("unfinished", "call", history.id, f"{call} began, and nothing tells what became of it")
     for call, times in ended.items():
         if times > 1:
-            yield Fault("doubled", "call", life.id, f"{call} has {times} results", times - 1)
-    if completed(life):
+            yield Fault("doubled", "call", history.id, f"{call} has {times} results", times - 1)
+    if completed(history):
         for call in asked.keys() - ended.keys() - began.keys():
-            yield Fault("lost", "call", life.id, f"{call} ({asked[call]}) has no result")
+            yield Fault("lost", "call", history.id, f"{call} ({asked[call]}) has no result")

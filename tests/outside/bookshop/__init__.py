@@ -41,7 +41,7 @@ def keep(self: Task, result: Any) -> Any:
 
 
 @app.task(bind=True)
-def regret(self: Task, failed_id: str) -> None:
+def rejection(self: Task, failed_id: str) -> None:
     """An errback."""
     note(self, failed_id)
 

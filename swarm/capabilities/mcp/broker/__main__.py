@@ -25,7 +25,7 @@ def main(arguments: list[str]) -> None:
     import asyncio
     import logging
 
-    from swarm.capabilities.mcp.broker.serving import Broker
+    from swarm.capabilities.mcp.broker.service import Broker
 
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s %(message)s")
     asyncio.run(Broker(folder, idle_seconds).run())

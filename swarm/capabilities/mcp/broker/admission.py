@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx2
 
-from swarm.capabilities.mcp.broker.authorising import Granted, NotGranted, NotReached, renew
+from swarm.capabilities.mcp.broker.oauth import Granted, NotGranted, NotReached, renew
 from swarm.capabilities.mcp.logins import LOCK_SECONDS, PATIENCE_SECONDS, Login, Seal, lock_of, name_of
 from swarm.core.errors import SwarmError
 from swarm.core.settings import Settings
@@ -34,7 +34,7 @@ class Admission(httpx2.Auth):
         """Why the last request was not let in; empty if it was."""
         given = {name.lower() for name in launch.get("headers", ())}
         way = launch.get("login")
-        self._kept = None if way is None or "authorization" in given else _Kept(way, launch["url"])
+        self._kept = None if way is None or "authorization" in given else _StoredLogin(way, launch["url"])
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         """Send it with what the login is good for now; one that is not let in once more, with a login that was renewed."""
@@ -75,7 +75,7 @@ class Admission(httpx2.Auth):
         return ""
 
 
-class _Kept:
+class _StoredLogin:
     """A login in Redis. Reads it for each request, so that what others renew, replace or take back holds at once."""
 
     def __init__(self, way: dict[str, Any], url: str) -> None:

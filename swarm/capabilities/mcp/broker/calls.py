@@ -14,7 +14,7 @@ FINAL = ("result", "failed")
 ASKED = "asked"
 
 
-class Call:
+class ServerCall:
     """A call under way."""
 
     def __init__(self, ticket: str) -> None:
@@ -32,7 +32,7 @@ class Call:
         self.tell(await work)
 
     @property
-    def is_over(self) -> bool:
+    def has_ended(self) -> bool:
         """Whether its last event is there."""
         return self._task is not None and self._task.done()
 

@@ -6,24 +6,24 @@ import { line, plain } from "../plain.mjs";
 
 export default function Memory({ data, query, amend, open, act, reload, readOnly, now }) {
   if (data.page) return html`<${Page} data=${data} amend=${amend} open=${open} now=${now} />`;
-  if (query.page || !data.shelves) return html`<p class="loading" aria-busy="true">Loading the page …</p>`;
-  const shelves = data.shelves.filter((shelf) => shelf.pages.length);
-  if (!shelves.length)
+  if (query.page || !data.memory_stores) return html`<p class="loading" aria-busy="true">Loading the page …</p>`;
+  const memory_stores = data.memory_stores.filter((memory_store) => memory_store.pages.length);
+  if (!memory_stores.length)
     return html`<p class="empty">Nothing is remembered here yet: agents whose definition has <code>memory:</code> write pages that later jobs are told of.</p>`;
-  const wrote = shelves.some((shelf) => shelf.pages.some((page) => page.job === data.job));
+  const wrote = memory_stores.some((memory_store) => memory_store.pages.some((page) => page.job === data.job));
   const forget = async () => {
     if (!confirm("Take back what this job wrote into memory? What others wrote stays.")) return;
     await act("forget", {});
     reload();
   };
   return html`${wrote && !readOnly && html`<p><button type="button" class="more" onClick=${forget}>Take back what this job wrote</button></p>`}
-    ${shelves.map(
-      (shelf) => html`<section key=${shelf.id}><h2>${plain(shelf.id)}</h2>
+    ${memory_stores.map(
+      (memory_store) => html`<section key=${memory_store.id}><h2>${plain(memory_store.id)}</h2>
       <table class="list"><thead><tr><th scope="col">Page</th><th scope="col">About</th><th scope="col">Last written by</th><th scope="col">When</th><th scope="col" class="num">Size</th></tr></thead>
-      <tbody>${shelf.pages.map(
+      <tbody>${memory_store.pages.map(
         (
           page,
-        ) => html`<tr key=${page.name}><th scope="row"><button type="button" class="more" onClick=${() => amend({ shelf: shelf.id, page: page.name })}>${plain(page.name)}</button></th>
+        ) => html`<tr key=${page.name}><th scope="row"><button type="button" class="more" onClick=${() => amend({ memory_store: memory_store.id, page: page.name })}>${plain(page.name)}</button></th>
         <td>${line(page.title, 120)}</td><td>${line(page.by, 60)}${page.job === data.job ? " (this job)" : ""}</td><td>${clock(page.at, now)}</td><td class="num">${count(page.size)}</td></tr>`,
       )}</tbody></table></section>`,
     )}`;
@@ -31,8 +31,8 @@ export default function Memory({ data, query, amend, open, act, reload, readOnly
 
 function Page({ data, amend, open, now }) {
   const { page, text, versions } = data;
-  return html`<article class="pad-page"><button type="button" class="more" onClick=${() => amend({ page: "", shelf: "" })}>‹ All pages</button>
-    <h2>${plain(page.name)}</h2><p class="aside">${plain(data.shelf)}, version ${page.version}</p>
+  return html`<article class="pad-page"><button type="button" class="more" onClick=${() => amend({ page: "", memory_store: "" })}>‹ All pages</button>
+    <h2>${plain(page.name)}</h2><p class="aside">${plain(data.memory_store)}, version ${page.version}</p>
     <${Markdown} text=${text} />
     <details class="rest"><summary>Versions</summary><ul>${versions.map(
       (each) => html`<li key=${each.version}>${each.version}: ${plain(each.op)} by ${line(each.by, 60)}, ${clock(each.at, now)}

@@ -1,0 +1,67 @@
+"""What stands between an agent's last reply and its end: the check, then the grader; from the journal alone.
+
+Every reply that would end the agent is an attempt. A verdict that refuses it comes back as text, unless it was the last attempt, or
+last words; then the agent ends as `failed`, with the answer it gave.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from swarm.agent.entries import Finished, Verdict
+from swarm.definitions.model import Outcome
+
+if TYPE_CHECKING:
+    from swarm.agent.history import History
+
+MOST_GRADERS = 2
+"""Of one attempt: a grader that ends without a verdict has so many less one successors."""
+
+Step = Literal["check", "grade", "end"]
+
+
+def outcome_of(history: History) -> Outcome | None:
+    """What the agent's work must satisfy."""
+    return None if history.spec is None else history.spec.definition.outcome
+
+
+def attempt_of(history: History) -> int:
+    """The how manyeth attempt the reply at hand is."""
+    return 1 + sum(not verdict.passed and verdict.text != "" for verdict in history.verdicts)
+
+
+def may_go_on(history: History, outcome: Outcome) -> bool:
+    """Whether the agent has another attempt after this one."""
+    return attempt_of(history) < outcome.tries and history.final_answer is None
+
+
+def next_step(history: History, finished: Finished) -> Step:
+    """What comes before this end; `end` when it is accepted, refused for good, or none that claims success."""
+    outcome = outcome_of(history)
+    if outcome is None or finished.state != "completed" or find_refusal(history) is not None:
+        return "end"
+    if outcome.check and "check" not in history.judged:
+        return "check"
+    return "grade" if outcome.rubric and "grader" not in history.judged else "end"
+
+
+def find_refusal(history: History) -> Verdict | None:
+    """The verdict by which the reply at hand is refused for good."""
+    return next((verdict for verdict in history.judged.values() if not verdict.passed), None)
+
+
+def refuse_end(history: History, finished: Finished) -> Finished:
+    """The end as it is written: `failed` with the work that there is, if a verdict refuses it."""
+    refusal, outcome = find_refusal(history), outcome_of(history)
+    if finished.state != "completed" or refusal is None or outcome is None:
+        return finished
+    reason = refusal.summary if refusal.void else f"not accepted after {_attempts(refusal.attempt)}: {refusal.summary}"
+    if finished.reason:
+        reason = f"{finished.reason}; {reason}"
+    return finished.model_copy(
+        update={"state": "failed", "reason": reason, "text": finished.text or history.reply_text.said}
+    )
+
+
+def _attempts(count: int) -> str:
+    return "1 attempt" if count == 1 else f"{count} attempts"

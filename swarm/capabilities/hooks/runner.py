@@ -1,0 +1,172 @@
+"""Runs one hook: a command, in the agent's sandbox or as the worker, or a request to an address. Nothing is decided here.
+
+An agent's processes can write in its home at any moment: what is made there has a name that nobody had, and is read through the
+descriptor that it was made with. What the host runs has its files in the runtime's own folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import shlex
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Any
+
+import httpx2
+
+from swarm.capabilities.hooks.answers import HookAnswer, fail, read_exit, read_text, refuse_unrun
+from swarm.capabilities.hooks.events import HookEvent
+from swarm.capabilities.hooks.placement import Run
+from swarm.core.errors import ToolError
+from swarm.definitions.hooks import Hook
+from swarm.tools import Hold, ToolContext
+from swarm.tools.processes import run_command, shell_argv
+from swarm.tools.web.page import post
+
+MAX_ANSWER_BYTES = 1024 * 1024
+_WIRED = 'exec <"$1" 2>"$2"; shift 2; exec "$@"'
+_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+
+
+@dataclass(frozen=True)
+class HookCaller:
+    """What every hook of one agent is run with."""
+
+    context: ToolContext
+    home: Path
+    """A folder that its processes see, and write in."""
+    private: Path
+    """One of the runtime alone."""
+    network: bool
+    """Its processes may use the network."""
+
+    def run(self, hook: Hook, event: HookEvent, told: dict[str, Any], how: Run) -> HookAnswer:
+        """What it says. Raises only for being told to stop."""
+        began = time.monotonic()
+        if how.place == "off":
+            return refuse_unrun(event, hook, how.why)
+        try:
+            ask = self._command if hook.kind == "command" else self._request
+            said = ask(hook, event, told, how)
+        except ToolError as error:
+            said = refuse_unrun(event, hook, str(error))
+        return replace(said, seconds=time.monotonic() - began)
+
+    # -- commands ------------------------------------------------------------------------------------------
+
+    def _command(self, hook: Hook, event: HookEvent, told: dict[str, Any], how: Run) -> HookAnswer:
+        on_host = how.place == "host"
+        context = self._context(how)
+        if not on_host and context.confine is None:
+            raise ToolError(f"it runs in a sandbox only{f' ({how.why})' if how.why else ''}, and there is none")
+        argv = [] if on_host else shell_argv(context, context.confine)
+        folder = self.private if on_host else self.home
+        seen = _seen_as(argv, folder)
+        told = told | {key: f"{seen}/{Path(told[key]).name}" for key in told if key.endswith("transcript_path")}
+        with ExitStack() as stack:
+            given = stack.enter_context(made_file(folder, "told.json", json.dumps(told).encode()))
+            complaints = stack.enter_context(made_file(folder, "complaints"))
+            # The launcher's own channels are its lifeline and one file for all output.
+            wires = [f"{seen}/{file.path.name}" for file in (given, complaints)]
+            if on_host:
+                words = stack.enter_context(_copied(how, folder))
+                argv, text = ["/bin/sh", "-c", _WIRED, "hook", *wires, *words], ""
+            else:
+                command = hook.command if hook.args is None else shlex.join(["exec", hook.command, *hook.args])
+                text = f"exec <{shlex.quote(wires[0])} 2>{shlex.quote(wires[1])}\n{command}"
+            ran = run_command(context, text, None, hook.seconds, argv=argv)
+            complaints.open.seek(0)
+            err = complaints.open.read()
+        plain = [text[:MAX_ANSWER_BYTES].decode("utf-8", "replace").replace("\0", "") for text in (ran.output, err)]
+        return read_exit(event, hook, ran.exit_code, *plain, timed_out=ran.timed_out)
+
+    def _context(self, how: Run) -> ToolContext:
+        """What a command's process gets."""
+        folder = str(self.context.workspace)
+        variables = {"CLAUDE_PROJECT_DIR": folder, "SWARM_PROJECT_DIR": folder, **how.variables}
+        hold = None if how.place == "host" else Hold(network=self.network)
+        return replace(self.context, environment={**self.context.environment, **variables}, hold=hold)
+
+    # -- addresses -----------------------------------------------------------------------------------------
+
+    def _request(self, hook: Hook, event: HookEvent, told: dict[str, Any], how: Run) -> HookAnswer:
+        reach = None
+        if how.place == "sandbox":
+            if self.context.reach is None:
+                raise ToolError("agents of this worker have no network (SWARM_NETWORK)")
+            reach = self.context.reach()
+        known = os.environ if how.place == "host" else {}
+        headers = {name: fill(value, hook.variables, known) for name, value in hook.headers.items()}
+        try:
+            status, body = post(
+                hook.url,
+                json.dumps(told).encode(),
+                {"Idempotency-Key": told["event_id"].replace(" ", "/"), **headers, "Content-Type": "application/json"},
+                reach,
+                hook.seconds,
+                self.context.check,
+            )
+        except httpx2.HTTPError as error:
+            late = isinstance(error, httpx2.TimeoutException)
+            why = f"{hook.url} {'did not answer in time' if late else f'could not be asked: {error}'}"
+            return fail(event, hook, why, outcome="timed_out" if late else "failed")
+        if not 200 <= status < 300:
+            return fail(event, hook, f"{hook.url} answered with status {status}")
+        return read_text(event, hook, body[:MAX_ANSWER_BYTES].decode("utf-8", "replace"))
+
+
+@dataclass(frozen=True)
+class Made:
+    """A file that was made a moment ago, and is open."""
+
+    path: Path
+    open: IO[bytes]
+
+
+@contextmanager
+def made_file(folder: Path, name: str, content: bytes = b"") -> Iterator[Made]:
+    """A file under a name that nobody had, for as long as this lasts."""
+    path = folder / f"hook-{secrets.token_hex(8)}-{name}"
+    opened = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(opened, "w+b") as file:
+            file.write(content)
+            file.flush()
+            yield Made(path, file)
+    finally:
+        path.unlink(missing_ok=True)
+
+
+@contextmanager
+def _copied(how: Run, folder: Path) -> Iterator[tuple[str, ...]]:
+    """The words of a hook for the host; a script that is pinned is a copy of the bytes that were compared, alone in a folder."""
+    if not how.pinned:
+        yield how.argv
+        return
+    with tempfile.TemporaryDirectory(prefix="hook-", dir=folder) as alone:
+        copy = Path(alone) / Path(how.pinned).name
+        copy.write_bytes(how.content)
+        yield (*how.argv[: how.at], str(copy), *how.argv[how.at + 1 :])
+
+
+def fill(text: str, allowed: tuple[str, ...], known: Mapping[str, str]) -> str:
+    """A header with the variables that it may name; all others are empty."""
+
+    def value(found: re.Match[str]) -> str:
+        name = found[1] or found[2]
+        return known.get(name, "") if name in allowed else ""
+
+    return _VARIABLE.sub(value, text)
+
+
+def _seen_as(argv: list[str], home: Path) -> str:
+    """Where a command sees the private folder: a sandbox may have it in another place."""
+    said = (word.removeprefix("set=TMPDIR=") for word in argv if word.startswith("set=TMPDIR="))
+    return next(said, str(home))

@@ -1,0 +1,209 @@
+"""A worker's line to its host's broker: JSON over a Unix socket, a connection for each call under way, kept for the next one.
+
+Nothing here knows the protocol of MCP. The broker is started when nobody answers, and ends by itself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from swarm.capabilities.mcp.places import LOG, SOCKET, STARTING, takes
+from swarm.tools.environment import clean_environment
+
+START_SECONDS = 60.0
+"""How long a broker may take to listen, on a machine that is very busy."""
+_AGAIN_SECONDS = 20.0
+TELL_SECONDS = 5.0
+CHECK_SECONDS = 0.5
+INSTALL = "pip install 'celery-swarm[mcp]'"
+Event = dict[str, Any]
+
+
+class BrokerGone(Exception):
+    """The broker ended before it said what came of a request."""
+
+    def __init__(self, *, said: bool) -> None:
+        super().__init__("the broker of MCP servers ended")
+        self.said = said
+        """Whether the request had certainly reached a server."""
+
+
+class BrokerClient:
+    """The connections of one process to the broker in a folder. Thread-safe."""
+
+    def __init__(self, folder: Path, idle_seconds: float) -> None:
+        self.folder, self._idle_seconds = folder, idle_seconds
+        self._free: list[socket.socket] = []
+        self._lock = threading.Lock()
+
+    def ask(self, request: Event, check: Callable[[], None] = lambda: None) -> Event:
+        """The one event that comes of a request."""
+        for event in self.events(request, check):
+            last = event
+        return last
+
+    def events(self, request: Event, check: Callable[[], None] = lambda: None) -> Iterator[Event]:
+        """What comes of a request, up to its last event; `check` is called about twice a second, and may raise, which ends the call.
+
+        Raises `BrokerGone`; a broker that had ended before the request is replaced.
+        """
+        connection, fresh = self._take()
+        try:
+            if not _send(connection, request):
+                connection.close()
+                if fresh:
+                    raise BrokerGone(said=False)
+                connection, fresh = self._renew()
+                if not _send(connection, request):
+                    raise BrokerGone(said=False)
+            ended = False
+            for event in _read(connection, check):
+                ended = "progress" not in event
+                yield event
+                if ended:
+                    break
+            if not ended:
+                raise BrokerGone(said=True)
+        except BaseException:
+            connection.close()
+            raise
+        with self._lock:
+            self._free.append(connection)
+
+    def tell(self, request: Event) -> Event:
+        """What a broker that is there says to a request; nothing where none is, and none is started."""
+        try:
+            with _connect(self.folder) as connection:
+                give_up = time.monotonic() + TELL_SECONDS
+                if _send(connection, request):
+                    return next(_read(connection, lambda: _check_time(give_up)), {})
+        except OSError:
+            pass
+        return {}
+
+    def close(self) -> None:
+        """Hang up."""
+        with self._lock:
+            free, self._free = self._free, []
+        for connection in free:
+            connection.close()
+
+    def _take(self) -> tuple[socket.socket, bool]:
+        with self._lock:
+            while self._free:
+                connection = self._free.pop()
+                if not _has_ended(connection):
+                    return connection, False
+                connection.close()
+        return self._renew()
+
+    def _renew(self) -> tuple[socket.socket, bool]:
+        self.close()
+        with suppress(OSError):
+            return _connect(self.folder), True
+        give_up, start_at = time.monotonic() + START_SECONDS, 0.0
+        # One starts it, whoever that is; should he die, another one does.
+        with open(self.folder / STARTING, "w") as starting:
+            while time.monotonic() < give_up:
+                with suppress(OSError):
+                    return _connect(self.folder), True
+                if time.monotonic() > start_at and takes(starting.fileno()):
+                    start_broker(self.folder, self._idle_seconds)
+                    start_at = time.monotonic() + _AGAIN_SECONDS
+                time.sleep(0.02)
+        raise BrokerGone(said=False)
+
+
+def can_start_broker() -> bool:
+    """Whether the protocol's SDK is installed here; nothing of it is imported."""
+    return find_spec("mcp") is not None and find_spec("mcp_types") is not None
+
+
+def start_broker(folder: Path, idle_seconds: float) -> None:
+    """Start a broker that belongs to no worker; one that finds another in its place ends at once."""
+    with open(folder / LOG, "ab") as log:
+        # Its parent is gone at once: whoever started it need not collect it.
+        broker = [sys.executable, "-P", "-m", "swarm.capabilities.mcp.broker", str(folder), str(idle_seconds)]
+        subprocess.run(
+            ["/bin/sh", "-c", '"$@" & ', "sh", *broker],
+            check=True,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd=folder,
+            env=clean_environment(os.environ)
+            | {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ},
+            start_new_session=True,
+        )
+
+
+def _connect(folder: Path) -> socket.socket:
+    connection = socket.socket(socket.AF_UNIX)
+    try:
+        connection.connect(str(folder / SOCKET))
+    except OSError:
+        connection.close()
+        raise
+    connection.settimeout(CHECK_SECONDS)
+    return connection
+
+
+def _check_time(give_up: float) -> None:
+    if time.monotonic() > give_up:
+        raise TimeoutError
+
+
+def _has_ended(connection: socket.socket) -> bool:
+    """Nothing is ever said on a line that is free, so whatever can be read there is its end."""
+    connection.setblocking(False)
+    try:
+        connection.recv(1, socket.MSG_PEEK)
+        return True
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    finally:
+        with suppress(OSError):
+            connection.settimeout(CHECK_SECONDS)
+
+
+def _send(connection: socket.socket, request: Event) -> bool:
+    try:
+        connection.settimeout(None)
+        connection.sendall(json.dumps(request).encode() + b"\n")
+        connection.settimeout(CHECK_SECONDS)
+    except OSError:
+        return False
+    return True
+
+
+def _read(connection: socket.socket, check: Callable[[], None]) -> Iterator[Event]:
+    """The lines that come, until the end of the connection."""
+    kept = bytearray()
+    while True:
+        try:
+            data = connection.recv(1 << 20)
+        except TimeoutError:
+            check()
+            continue
+        except OSError:
+            return
+        if not data:
+            return
+        kept += data
+        while (end := kept.find(b"\n")) >= 0:
+            line = bytes(kept[:end])
+            del kept[: end + 1]
+            yield json.loads(line)

@@ -1,0 +1,90 @@
+"""Whose memory an agent has: a shelf of pages for a scope and a type of agent, and one that a project's agents share.
+
+A project is the repository that the workspace lies in, by the real path of its main working tree: worktrees share it, and nothing that
+a repository says of itself (its remote's address, its name) opens another one's memory.
+"""
+
+from __future__ import annotations
+
+import getpass
+import hashlib
+import re
+import socket
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from swarm.definitions.catalogue import project_folders
+from swarm.definitions.model import MemoryScope
+
+
+class MemoryStore(BaseModel):
+    """One shelf: what pages lie on it, and for whom."""
+
+    model_config = ConfigDict(frozen=True)
+
+    scope: MemoryScope
+    type: str = ""
+    """Of agents; empty for a team's, which all types share."""
+    about: str
+    """The person, the project's folder, or the workspace that it is about."""
+
+    @property
+    def id(self) -> str:
+        """Its name, as people type it: `project:shop-1a2b3c4d:reviewer`."""
+        where = self.about if self.scope == "user" else _name_folder(self.about)
+        return ":".join(part for part in (self.scope, where, self.type) if part)
+
+
+class Places(BaseModel):
+    """Where a job's agents find their memory; it is stored with the job."""
+
+    model_config = ConfigDict(frozen=True)
+
+    owner: str
+    project: str
+    workspace: str
+
+    def memory_store(self, scope: MemoryScope, agent_type: str) -> MemoryStore:
+        """The shelf of a scope for this type of agent."""
+        about = {"user": self.owner, "local": self.workspace}.get(scope, self.project)
+        return MemoryStore(scope=scope, type="" if scope == "team" else agent_type, about=about)
+
+
+def find_places(workspace: Path, owner: str | None = None) -> Places:
+    """The places for a job in this workspace."""
+    host = socket.gethostname()
+    return Places(
+        owner=re.sub(r"[^\w.@-]", "_", owner or _login()),
+        project=str(find_project(workspace)),
+        workspace=f"{host}:{workspace}",
+    )
+
+
+def find_project(workspace: Path) -> Path:
+    """The folder that stands for the project: of a linked worktree its repository's main one, else where the repository begins."""
+    root = project_folders(workspace)[-1]
+    link = root / ".git"
+    try:
+        if not link.is_file():
+            return root
+        git = (root / link.read_text().removeprefix("gitdir:").strip()).resolve()
+        # Whoever writes a `.git` file can name any repository; it counts if that one knows this worktree.
+        known = Path((git / "gitdir").read_text().strip())
+        common = (git / (git / "commondir").read_text().strip()).resolve()
+    except (OSError, ValueError):
+        return root
+    mutual = known.is_absolute() and known.resolve() == link.resolve() and git.parent == common / "worktrees"
+    return common.parent if mutual and common.name == ".git" else root
+
+
+def _name_folder(about: str) -> str:
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(about).name)[:40] or "root"
+    return f"{name}-{hashlib.sha256(about.encode('utf-8', 'surrogateescape')).hexdigest()[:8]}"
+
+
+def _login() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        return "somebody"

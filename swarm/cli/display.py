@@ -1,0 +1,261 @@
+"""Watching a job to its end: its events arrive on a thread of their own, so signals and redraws never wait for Redis."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from rich.console import Console, RenderableType
+from rich.live import Live
+
+from swarm.cli.event_lines import say_event
+from swarm.cli.output import (
+    message_console,
+    print_json_text,
+    print_note,
+)
+from swarm.cli.patience import SilenceWatch, describe_waiting
+from swarm.cli.prompter import Prompter
+from swarm.cli.question_view import show_heading
+from swarm.cli.tree_view import render_tree
+from swarm.client.event_feed import EventFeed
+from swarm.client.swarm import Job, Swarm
+from swarm.core.errors import UnknownAgent
+from swarm.core.records import Event, JobView
+from swarm.streaming.live.reader import LiveReader, WatchedJob
+
+_TAKE_SECONDS = 0.125
+"""How long to wait for an event before a redraw is considered: eight times a second."""
+_FEED_SECONDS = 0.5
+_TICK_SECONDS = 0.25
+"""How often the clocks in the picture move on when nothing happens."""
+_IDLE_CHECK_SECONDS = 3.0
+_ABOVE = frozenset({"message", "bounded", "server", "held"})
+"""What is said above the tree."""
+_WORTH_A_LINE = _ABOVE | {
+    *("job_started", "spawned", "ended", "rescued", "resumed", "board", "denied", "hooked", "verdict", "summary"),
+}
+
+
+class Display:
+    """What a job is shown on while it runs; this one shows nothing."""
+
+    def show(self, events: Sequence[Event]) -> None:
+        """These events have arrived; none means that time has passed."""
+
+    def pause(self) -> None:
+        """Leave the terminal to somebody else until the next `show`."""
+
+    def close(self) -> None:
+        """Show the last state, and leave it there."""
+
+
+class Feed:
+    """The events of one job, fetched by a thread while entered."""
+
+    def __init__(self, job: Job, after: str) -> None:
+        self._job, self._after = job, after
+        self._arrived: queue.SimpleQueue[Event | BaseException | None] = queue.SimpleQueue()
+        self._leave = threading.Event()
+        self._thread = threading.Thread(target=self._fetch, name="swarm-feed", daemon=True)
+        self.ended = False
+
+    def __enter__(self) -> Feed:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self._leave.set()
+        # Redis may be stopped next; a thread that is still asking would try to reach it again.
+        self._thread.join(2 * _FEED_SECONDS)
+
+    def take(self, seconds: float) -> list[Event]:
+        """Wait so long for something to happen, then return all that has. Raises what the thread ran into."""
+        found: list[Event] = []
+        try:
+            item = self._arrived.get(timeout=seconds)
+            while True:
+                if item is None:
+                    self.ended = True
+                    return found
+                if isinstance(item, BaseException):
+                    raise item
+                found.append(item)
+                item = self._arrived.get_nowait()
+        except queue.Empty:
+            return found
+
+    def _fetch(self) -> None:
+        try:
+            for event in self._job.follow(after=self._after, idle_seconds=_FEED_SECONDS):
+                if self._leave.is_set():
+                    return
+                if event is not None:
+                    self._arrived.put(event)
+            self._arrived.put(None)
+        except Exception as error:
+            self._arrived.put(error)
+
+
+def watch(
+    job: Job,
+    display: Display,
+    check: Callable[[], None],
+    asker: Prompter | None = None,
+    *,
+    after: str = "0",
+    hear: Callable[[Sequence[Event]], None] | None = None,
+) -> JobView:
+    """Show the job, from the event `after` on, until it ends. `check` is called now and then while nothing happens, and raises if
+    nothing will; `hear` is given what happens at once.
+
+    While `asker` has something to ask the display waits; what happens meanwhile is shown after it.
+    """
+    checked = time.monotonic()
+    unseen: list[Event] = []
+    with Feed(job, after) as feed:
+        while not feed.ended:
+            events = feed.take(_TAKE_SECONDS)
+            unseen += events
+            if hear is not None:
+                hear(events)
+            if asker is not None and asker.take_in(events):
+                display.pause()
+                asker.go_on()
+            else:
+                display.show(unseen)
+                unseen = []
+            if events:
+                checked = time.monotonic()
+            elif time.monotonic() - checked > _IDLE_CHECK_SECONDS:
+                checked = time.monotonic()
+                check()
+    return job.view()
+
+
+def choose_display(swarm: Swarm, job: Job, *, quiet: bool) -> Display:
+    """A living tree on a terminal, a line for each event elsewhere, nothing if nothing is wanted."""
+    if quiet:
+        return Display()
+    console = message_console()
+    return (
+        TreeDisplay(swarm, job, console)
+        if console.is_terminal and not console.is_dumb_terminal
+        else LineDisplay(swarm, job)
+    )
+
+
+class TreeDisplay(Display):
+    """The tree, redrawn in place."""
+
+    def __init__(self, swarm: Swarm, job: Job, console: Console) -> None:
+        self._job, self._console = job, console
+        self._live: Live | None = None
+        self._seen, self._lines = WatchedJob(swarm.store, job.id), LineDisplay(swarm, job)
+        self._drawn_at = 0.0
+
+    def show(self, events: Sequence[Event]) -> None:
+        """Redraw, if there is anything new or the clocks must move on; messages to the person stay above the tree."""
+        for event in events:
+            if event.kind in _ABOVE and (line := self._lines.describe(event)):
+                self._console.print(line, soft_wrap=True)
+        if events:
+            self._look(events)
+        if events or self._live is None or time.monotonic() - self._drawn_at >= _TICK_SECONDS:
+            self._draw()
+
+    def pause(self) -> None:
+        """Wipe the tree."""
+        if self._live is not None:
+            self._live.transient = True
+            self._live.stop()
+            self._live = None
+
+    def close(self) -> None:
+        """Draw the tree as it is now, for good."""
+        self._look(())
+        self.pause()
+        self._console.print(self.picture(live=False))
+
+    def picture(self, *, live: bool) -> RenderableType:
+        """What is drawn: the tree as it was last asked for."""
+        return render_tree(self._seen.agents, self._console, room=self._room(), live=live, job_id=self._job.id)
+
+    def _look(self, events: Sequence[Event]) -> None:
+        with contextlib.suppress(UnknownAgent):  # whoever follows its events is told so
+            self._seen.look(events)
+
+    def _draw(self) -> None:
+        if self._live is None:
+            self._live = Live(console=self._console, auto_refresh=False, vertical_overflow="crop")
+            self._live.start()
+        self._live.update(self.picture(live=True), refresh=True)
+        self._drawn_at = time.monotonic()
+
+    def _room(self) -> int:
+        return max(3, self._console.height - 2)
+
+
+class LineDisplay(Display):
+    """A plain line whenever an agent begins or ends, writes to the person or asks something: for logs.
+
+    Where nothing of that happens for long, a line says what is waited for.
+    """
+
+    def __init__(self, swarm: Swarm, job: Job) -> None:
+        self._swarm, self._job, self._notifier = swarm, job, EventFeed(swarm, job)
+        self._began: float | None = None
+        self._silence = SilenceWatch()
+
+    def show(self, events: Sequence[Event]) -> None:
+        """Write what is worth a line."""
+        for event in events:
+            described = self.describe(event)
+            if not described:
+                continue
+            self._began = event.at if self._began is None else self._began
+            self._say(event.at, described)
+        if self._silence.is_long():
+            self._say(time.time(), describe_waiting(LiveReader(self._swarm.store).agents_of(self._job.id)))
+
+    def describe(self, event: Event) -> str:
+        """Who, and what; empty for what is not worth a line."""
+        if event.kind == "question":
+            return describe_question(self._swarm, event)
+        if event.kind not in _WORTH_A_LINE or (event.kind == "message" and event.fields.get("to") != "user"):
+            return ""
+        told = self._notifier.happened(event)
+        return "" if told is None else say_event(told)
+
+    def _say(self, at: float, what: str) -> None:
+        self._silence.break_off()
+        print_note(f"[{max(0.0, at - (self._began or at)):7.1f}s] {what}")
+
+
+def describe_question(swarm: Swarm, event: Event) -> str:
+    """A question to the person as one line; empty for one that is over, or another agent's."""
+    question = swarm.questions.find(event.fields["question"])
+    if question is None or question.to or question.state != "open":
+        return ""
+    return f"{show_heading(question)}; `swarm questions {question.id}` shows it"
+
+
+class StreamDisplay(Display):
+    """Prints each event of the stream as it happens; its schema is `swarm.streaming.events`. A long silence is explained on stderr."""
+
+    def __init__(self, swarm: Swarm, job: Job, *, quiet: bool = False) -> None:
+        self._swarm, self._job = swarm, job
+        self._notifier, self._quiet = EventFeed(swarm, job), quiet
+        self._silence = SilenceWatch()
+
+    def show(self, events: Sequence[Event]) -> None:
+        """Print what these events tell."""
+        for event in events:
+            for told in self._notifier.tell(event):
+                print_json_text(told.model_dump_json())
+                self._silence.break_off()
+        if not self._quiet and self._silence.is_long():
+            print_note(describe_waiting(LiveReader(self._swarm.store).agents_of(self._job.id)))

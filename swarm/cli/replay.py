@@ -1,0 +1,245 @@
+"""`swarm export`, `import`, `replay` and `resume`: the past of jobs, to keep, to look at again, and to go on from."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Annotated, get_args
+
+import typer
+
+from swarm.cli.completion import complete_scenario
+from swarm.cli.event_lines import describe_event
+from swarm.cli.lookup import find_job, open_swarm
+from swarm.cli.options import JobArgument, JsonOption, takes
+from swarm.cli.output import print_json, print_json_text, print_line, print_note, show_number
+from swarm.cli.trials import Trial, go_on_from
+from swarm.client.event_feed import EventFeed
+from swarm.client.swarm import Job, Swarm
+from swarm.core.errors import ConfigurationError
+from swarm.replay.check import check_requests
+from swarm.replay.files import Reservation
+from swarm.replay.importer import freeze, import_past
+from swarm.replay.past import read_lines, read_past, write_lines
+from swarm.replay.redaction import Redaction, redact
+from swarm.replay.resumption import Resumption
+from swarm.replay.shared_state import share_then
+
+GO_ON = "Go on where you stopped."
+_LONGEST_PAUSE_SECONDS = 5.0
+_SAME_MOMENT_SECONDS = 0.05
+
+
+def export_job(
+    job: JobArgument = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Where to; .gz is compressed. Default: stdout."),
+    ] = None,
+    redacted: Annotated[
+        str | None,
+        typer.Option(
+            "--redact", metavar="WHAT", help="Leave out secrets (what looks like one), or words: all that anybody said."
+        ),
+    ] = None,
+) -> None:
+    """Write a job as JSON lines: its record, its agents with their journals, mail and outputs, its events.
+
+    Files of the workspace are not in it. Without its words a job can be looked at, and not gone on from.
+    """
+    if redacted not in (None, *get_args(Redaction)):
+        raise typer.BadParameter(f"one of {', '.join(get_args(Redaction))}", param_hint="--redact")
+    with open_swarm() as swarm:
+        past = read_past(swarm.store, find_job(swarm, job).id)
+        if redacted is not None:
+            past = redact(past, redacted)  # type: ignore[arg-type]
+        with _open(output, "wt") as file:
+            count = write_lines(past, file.write)
+    if output is not None:
+        print_note(f"{output}: {past.job_id}, {show_number(count, 'record')}")
+
+
+def import_job(
+    source: Annotated[Path, typer.Argument(metavar="FILE", help="What `swarm export` wrote; - reads a pipe.")],
+) -> None:
+    """Put a job there that was exported, to look at and to go on from with `swarm replay`; nothing of it runs."""
+    with open_swarm() as swarm, _open(None if str(source) == "-" else source, "rt") as file:
+        past = freeze(read_lines(file, str(source)))
+        import_past(swarm.store, past, names={"root": past.root}, shared=share_then(past))
+    print_line(past.job_id)
+
+
+@contextlib.contextmanager
+def _open(path: Path | None, mode: str) -> Iterator[IO[str]]:
+    try:
+        if path is None:
+            yield sys.stdout if mode == "wt" else sys.stdin
+        elif path.suffix == ".gz":
+            with gzip.open(path, mode, encoding="utf-8") as packed:
+                yield packed  # type: ignore[misc]
+        else:
+            with path.open(mode, encoding="utf-8") as file:
+                yield file
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise ConfigurationError(f"{path or 'the pipe'} cannot be used: {why}") from error
+
+
+@dataclass(frozen=True)
+class ReplayOptions:
+    """The options of `swarm replay`."""
+
+    job: JobArgument = None
+    until: Annotated[int | None, typer.Option(metavar="SEQ", min=1, help="Read up to this number of an event.")] = None
+    speed: Annotated[
+        float | None, typer.Option(min=0.01, metavar="N", help="So many times as fast as it was; default: at once.")
+    ] = None
+    check: Annotated[bool, typer.Option("--check", help="Say whether today's code would send the same requests.")] = (
+        False
+    )
+    start: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="AGENT:TURN",
+            help="Go on from the end of that turn, as a new job: root:3, agent-1f:0, NAME:2.",
+        ),
+    ] = None
+    text: Annotated[str, typer.Option("--with", metavar="TEXT", help="With --from: what the agent is told first.")] = ""
+    model: Annotated[str | None, typer.Option(metavar="MODEL", help="With --from: its model from there on.")] = None
+    agents: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="With --from: the agents' definitions as they are in this workspace now, for those of then.",
+        ),
+    ] = None
+    files: Annotated[
+        str,
+        typer.Option(
+            metavar="HOW",
+            help="With --from: restore (as they were then, in a copy) or here (the folder as it is).",
+            show_default="restore, where the job kept them",
+        ),
+    ] = ""
+    workspace: Annotated[
+        Path | None,
+        typer.Option("--workspace", "-w", metavar="FOLDER", help="With --from: another folder than the job's."),
+    ] = None
+    rehearse: Annotated[
+        str | None,
+        typer.Option(metavar="SCENARIO", help="With --from: play a scenario.", autocompletion=complete_scenario),
+    ] = None
+    times: Annotated[
+        int, typer.Option(metavar="N", min=1, max=100, help="With --from: so many new jobs, all at once.")
+    ] = 1
+    score: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COMMAND",
+            help="With --from: wait for the new jobs, run this shell command on each one's files, and compare.",
+        ),
+    ] = None
+    as_json: JsonOption = False
+
+    @property
+    def with_from(self) -> bool:
+        """Whether it has an option that goes with --from."""
+        about = (self.text, self.model, self.agents, self.files, self.workspace, self.rehearse, self.score)
+        return any(about) or self.times > 1
+
+
+@takes(ReplayOptions)
+def replay(given: ReplayOptions) -> None:
+    """Read a job again, without a model; check it against today's code; or go on from any turn of any agent, as a new job.
+
+    From the job's first agent the whole tree goes on as it was then, from another one it alone. The old job stays as it is. Exit code
+    of --check: 1 if a request would differ; of --score: 1 if a job did not complete, or the command failed on one.
+    """
+    if given.files not in ("", *get_args(Reservation)):
+        raise typer.BadParameter("restore or here", param_hint="--files")
+    if given.start is None and given.with_from:
+        raise typer.BadParameter(
+            "--with, --model, --agents, --files, --workspace, --rehearse, --times and --score go with --from"
+        )
+    with open_swarm() as swarm:
+        found = find_job(swarm, given.job)
+        if given.start is not None:
+            wanted = Resumption("", 0, given.text, given.model, given.files, given.workspace, given.agents)  # type: ignore[arg-type]
+            trial = Trial(given.times, given.score, given.rehearse)
+            go_on_from(swarm, found, given.start, wanted, trial, as_json=given.as_json)
+        elif given.check:
+            _check(swarm, found, as_json=given.as_json)
+        else:
+            _read_again(swarm, found, given.until, given.speed, as_json=given.as_json)
+
+
+def _read_again(swarm: Swarm, job: Job, until: int | None, speed: float | None, *, as_json: bool) -> None:
+    notifier, before = EventFeed(swarm, job), None
+    for event in job.follow(idle_seconds=_SAME_MOMENT_SECONDS):
+        if event is None or (until is not None and event.seq > until):
+            return
+        for told in notifier.tell(event):
+            line = told.model_dump_json() if as_json else describe_event(told)
+            if not line:
+                continue
+            if speed is not None and before is not None:
+                time.sleep(min(_LONGEST_PAUSE_SECONDS, max(0.0, told.at - before) / speed))
+            before = told.at
+            (print_json_text if as_json else print_line)(line if as_json else f"{told.seq:>6}  {line}")
+
+
+def _check(swarm: Swarm, job: Job, *, as_json: bool) -> None:
+    checked = list(check_requests(read_past(swarm.store, job.id), swarm.settings.prices_file))
+    counts = Counter(one.outcome for one in checked)
+    differing = [one for one in checked if one.outcome == "differs"]
+    if as_json:
+        print_json(
+            {
+                "job_id": job.id,
+                **counts,
+                "differing": [{"agent_id": one.agent_id, "turn": one.turn} for one in differing],
+            }
+        )
+    else:
+        for one in differing:
+            print_line(f"{one.agent_id} turn {one.turn}: another request than was sent")
+        unknown = f", {counts['unknown']} that cannot be compared" if counts["unknown"] else ""
+        print_line(f"{counts['same']} requests as they were sent, {counts['differs']} others{unknown}")
+    if differing:
+        raise typer.Exit(1)
+
+
+def resume(
+    job: JobArgument = None,
+    text: Annotated[str, typer.Option("--with", metavar="TEXT", help="What its first agent is told.")] = GO_ON,
+    rehearse: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SCENARIO", help="Of a cancelled rehearsal: what to play.", autocompletion=complete_scenario
+        ),
+    ] = None,
+) -> None:
+    """Have a job that has ended go on: the same job, with its limits anew; of one that was cancelled a new one, from its last turn."""
+    with open_swarm() as swarm:
+        found = find_job(swarm, job)
+        view = found.view()
+        if not view.ended:
+            raise ConfigurationError(
+                f"{found.id} is still at work; `swarm attach {found.id}` watches it, `swarm send` writes to it"
+            )
+        if view.state != "cancelled":
+            found.send("root", text)
+            print_line(found.id)
+            return
+        past = read_past(swarm.store, found.id)
+        turns = sum(one.document["kind"] == "assistant" for one in past.agents[past.root].entries)
+        go_on_from(
+            swarm, found, f"{past.root}:{turns}", Resumption("", 0, text), Trial(scenario=rehearse), as_json=False
+        )

@@ -1,0 +1,178 @@
+"""What a person and the agents of a job write to each other: sending, the person's mailbox, waiting for a reply.
+
+Guarantees: a message is delivered once, even if the connection breaks while it is sent; what a person has not marked as read
+stays unread, for every client.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+
+from pydantic import BaseModel
+
+from swarm.core.errors import JobLost, MailboxFull, ReceiverEnded, UnknownAgent, UnreadableRecord
+from swarm.mailbox import USER, Message, Receiver, check_body, position_of
+from swarm.store.documents import read_record
+from swarm.store.outage import Outage, follow
+from swarm.store.store import Store
+from swarm.store.values import DELIVERIES_AT_ONCE, OutgoingMessage, Signals
+
+_LOOK_SECONDS = 0.25
+"""How often it is looked whether a reply can still come."""
+
+
+class Delivery(BaseModel, frozen=True):
+    """A message that was delivered."""
+
+    receivers: dict[str, str]
+    """Agent id → the message's id in that agent's mailbox."""
+    names: list[str]
+    """Who got it, by name where there is one."""
+    left_out: list[str] = []
+    """Of a broadcast: who did not, because the mailbox is full or the agent ended just now."""
+
+    @property
+    def id(self) -> str:
+        """The message's id; of a broadcast, the latest one."""
+        return max(self.receivers.values(), key=position_of)
+
+
+class Mailbox(BaseModel, frozen=True):
+    """The mailbox of one agent, oldest first, and how far the agent has read it."""
+
+    messages: list[Message]
+    read_up_to: str
+
+    def is_read(self, message: Message) -> bool:
+        """Whether the message has entered the agent's conversation."""
+        return message.position <= position_of(self.read_up_to)
+
+
+class Messages:
+    """A person's correspondence with one job."""
+
+    def __init__(
+        self, store: Store, job_id: str, tell: Callable[[Signals], None], outage: Outage | None = None
+    ) -> None:
+        self._store, self.id, self._tell = store, job_id, tell
+        self._outage = outage or Outage(lambda what: None, who=job_id)
+
+    def send(self, to: str, text: str, *, reply_to: str = "") -> str:
+        """Write to agents of the job, as its person: `to` is a name, an id, `root`, or `*` for all that live.
+
+        Returns the message's id. An agent that has ended (and was not cancelled) goes on with it; after the job's end that is
+        only `root`. Raises `MessageRefused`, which says why: no such agent, a full mailbox, a message that is too long.
+        """
+        return self.deliver(to, text, reply_to=reply_to).id
+
+    def deliver(self, to: str, text: str, *, reply_to: str = "") -> Delivery:
+        """As `send`; returns who got the message, and who of a broadcast did not."""
+        receivers = self._store.mail.directory(self.id).find(to, self.id)
+        outgoing = OutgoingMessage(
+            job=self.id,
+            sender=self.id,
+            name=USER,
+            kind="message",
+            body=check_body(self._addressed(text)),
+            reply_to=reply_to,
+            live_only=to.strip() == "*",
+        )
+        ids: dict[str, str] = {}
+        left_out: list[str] = []
+        for first in range(0, len(receivers), DELIVERIES_AT_ONCE):
+            part = receivers[first : first + DELIVERIES_AT_ONCE]
+            is_last = first + DELIVERIES_AT_ONCE >= len(receivers)
+            ids |= self._send_part(outgoing, part, left_out, reached=bool(ids) or not is_last)
+        return Delivery(receivers=ids, names=[one.name for one in receivers if one.id in ids], left_out=left_out)
+
+    def _addressed(self, text: str) -> str:
+        if not text.lstrip().startswith("@"):
+            return text
+        from swarm.definitions.catalogue import Catalogue
+        from swarm.definitions.mentions import ask_for_agent
+
+        try:
+            return ask_for_agent(
+                text, read_record(Catalogue, self._store.jobs.catalogue(self.id), f"the types of {self.id}")
+            )
+        except UnreadableRecord:
+            return text  # A job that knows no types has none that a message could mean.
+
+    def _send_part(
+        self, outgoing: OutgoingMessage, receivers: list[Receiver], left_out: list[str], *, reached: bool
+    ) -> dict[str, str]:
+        """Send to these; `reached`: it is no failure if none of them can be. Returns the message's ids by receiver."""
+        outgoing = outgoing.model_copy(update={"token": secrets.token_hex(12)})
+        while receivers:
+            try:
+                sent = self._store.mail.send(outgoing, receivers)
+            except (MailboxFull, ReceiverEnded) as error:
+                # One full mailbox, or an agent that ends just now, must not keep a broadcast from the others.
+                left = [receiver for receiver in receivers if receiver.name != error.receiver]
+                if not outgoing.live_only or len(left) == len(receivers) or not (left or reached):
+                    raise
+                left_out.append(error.receiver)
+                receivers = left
+                continue
+            self._tell(sent.effect)
+            return dict(zip((receiver.id for receiver in receivers), sent.ids, strict=True))
+        return {}
+
+    def inbox(self, after: str = "0-0") -> list[Message]:
+        """The messages that the job's agents have sent to its person, after the one with that id, oldest first."""
+        position_of(after)
+        return list(self._store.mail.all(self.id, after))
+
+    def message(self, message_id: str) -> Message | None:
+        """One message of the inbox, as an event names it; None once it has expired."""
+        position_of(message_id)
+        return self._store.mail.get(self.id, message_id)
+
+    def read_up_to(self) -> str:
+        """The id of the last message marked as read: `inbox(read_up_to())` is what is unread. Raises `UnknownAgent`."""
+        return self._store.jobs.get(self.id).read_up_to
+
+    def mark_read(self, up_to: str) -> int:
+        """Mark the messages up to this one as read, for every client; returns how many are left unread."""
+        position_of(up_to)
+        return self._store.mail.mark_read(self.id, up_to)
+
+    def wait_reply(
+        self, after: str, timeout_seconds: float | None = None, *, sender: str | None = None
+    ) -> Message | None:
+        """The first message to the person after that id (of a message in either direction), of the agent `sender` or of any.
+
+        None when none will come without the person writing again: `sender` has read its mail and has ended, or has nothing left
+        to do (what it said is in its view), or the job is over. A Redis that is away is waited for. Raises `TimeoutError`, and the
+        job goes on then; `JobLost`.
+        """
+        position_of(after)
+        give_up = None if timeout_seconds is None else time.monotonic() + timeout_seconds
+
+        def ask() -> tuple[bool, list[Message]]:
+            wait = _LOOK_SECONDS if give_up is None else min(_LOOK_SECONDS, give_up - time.monotonic())
+            try:
+                # Asked for first: whatever was written before the end is found below.
+                return self._will_stay_silent(sender), self._store.mail.wait(self.id, after, wait)
+            except UnknownAgent as error:
+                raise JobLost(self.id) from error
+
+        for answer in follow(self._outage, ask, _LOOK_SECONDS):
+            silent, found = answer or (False, [])
+            for message in found:
+                after = message.id
+                if sender in (None, message.sender):
+                    return message
+            if not found and silent:
+                return None
+            if give_up is not None and time.monotonic() >= give_up:
+                raise TimeoutError(f"nobody of {self.id} has written within {timeout_seconds:g} s; it goes on")
+        return None
+
+    def _will_stay_silent(self, sender: str | None) -> bool:
+        if sender is None:
+            return self._store.jobs.get(self.id).ended
+        [record] = self._store.agents.find([sender])
+        return record is None or record.ended or (record.idle and record.unread == 0)

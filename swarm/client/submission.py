@@ -1,0 +1,79 @@
+"""A prepared job is put on the queue: first what it begins with, then the job itself, so that it is never there without that."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from swarm.agent.needs import find_common_lack, needs_of
+from swarm.agent.spec import AgentSpec, Files
+from swarm.capabilities.memory.files import take_in
+from swarm.capabilities.memory.pages import Memories
+from swarm.client.jobs import Job
+from swarm.client.prepared import PreparedJob
+from swarm.client.work import keep_folder
+from swarm.core.errors import IdempotencyConflict
+from swarm.core.ids import root_agent_id
+from swarm.core.settings import Settings
+from swarm.store.durable import Disk
+from swarm.workspace.upload import Upload, send_folder
+
+if TYPE_CHECKING:
+    from swarm.client.swarm import Swarm
+
+
+def place_job(swarm: Swarm, prepared: PreparedJob) -> Job:
+    """`Swarm.place`."""
+    spec, warnings = prepared.spec, prepared.warnings
+    with swarm.store.explained():
+        # Before there is an agent that is told of it.
+        problems = take_in_memory(swarm, prepared)
+        is_there = prepared.digest and swarm.store.jobs.exists(spec.job_id)
+        if has_own_files(spec) and not is_there:
+            sent = keep_files(swarm.settings, prepared.folder, spec.files, spec.job_id)
+            spec, warnings = spec.model_copy(update={"base": sent.commit}), [*warnings, *sent.warnings]
+        submitted = swarm.store.jobs.submit(
+            spec,
+            catalogue=prepared.catalogue.model_dump_json(),
+            documents=prepared.documents,
+            packages=prepared.skills.packages,
+            webhook=prepared.webhook,
+            **prepared.terms(swarm.settings.retention_seconds),
+        )
+        if prepared.digest and submitted.order != prepared.digest:
+            raise IdempotencyConflict(spec.job_id)
+        wait_for_disk(swarm)
+    swarm.publish(submitted.effect)
+    return Job(swarm, spec.job_id, warnings=[*warnings, *problems, *_find_wants(swarm, spec)], new=submitted.new)
+
+
+def take_in_memory(swarm: Swarm, prepared: PreparedJob) -> list[str]:
+    """Take in what files hold for the agents' memory; what of it cannot be used."""
+    memories = Memories(swarm.store.keyspace)
+    return [str(problem) for folder in prepared.memory_folders for problem in take_in(memories, folder)[1]]
+
+
+def has_own_files(spec: AgentSpec) -> bool:
+    """Whether the job works on copies of the folder."""
+    return spec.isolation != "none" or spec.is_carried
+
+
+def keep_files(settings: Settings, folder: Path, files: Files | None, job_id: str) -> Upload:
+    """Keep the folder as a job on a copy of it begins, on the hub if there is one. Raises `GitFailed`."""
+    if files is not None and files.hub:
+        return send_folder(settings, folder, files.hub, job_id, root_agent_id(job_id))
+    return Upload(keep_folder(settings, folder, job_id), [])
+
+
+def wait_for_disk(swarm: Swarm) -> None:
+    """Wait until what was written is on Redis' disk, if the settings ask for that."""
+    if swarm.settings.durability == "all":
+        Disk(swarm.store.keyspace, "all").wait()
+
+
+def _find_wants(swarm: Swarm, spec: AgentSpec) -> list[str]:
+    """What the job's first agent needs that no worker has, in words; where no worker is there, one may be about to come."""
+    needs = needs_of(spec)
+    workers = swarm.workers() if needs.wants else []
+    lack = find_common_lack(needs, workers) if workers else ""
+    return [f"it waits, for nobody can run it now: {lack}"] if lack else []

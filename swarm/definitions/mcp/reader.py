@@ -1,0 +1,255 @@
+"""The MCP servers that are configured for a workspace, read where a job is submitted, in every file that says so.
+
+Of each name the nearest entry holds, whole: the person's own for this workspace, then the workspace's files (from it up to the root
+of its repository), then the person's own for all. What a file of the workspace names is a program that would run and an address that
+would be spoken with: a `Grant`, by everything that it says, which holds only while the person trusts the workspace.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from swarm.definitions.catalogue import project_folders
+from swarm.definitions.grants import Grant
+from swarm.definitions.jsonc import WORKSPACE_SETTINGS, read_table
+from swarm.definitions.mcp.formats import Dialect, Unreadable, read_entry
+from swarm.definitions.mcp.servers import Scope, Server, describe_use, server_of, spell
+from swarm.definitions.model import AgentDefinition
+from swarm.definitions.names import split_pattern
+from swarm.definitions.opencode import CONFIG_NAMES
+from swarm.definitions.sources import Problem, Unusable, enumerate_briefly, read_text, show, show_path, show_place
+
+MAX_SERVERS = 100
+PROJECT_FILE = ".mcp.json"
+OWN_FILE = Path(".config", "swarm", "mcp.json")
+_STATE_FILE = ".claude.json"
+"""Where Claude Code keeps a person's servers, among much else: of any size."""
+_MAX_STATE_BYTES = 256 * 1024 * 1024
+_OPENCODE = tuple(reversed(CONFIG_NAMES))
+_SETTINGS = WORKSPACE_SETTINGS[::-1]
+
+
+@dataclass(frozen=True)
+class Configured:
+    """What is configured for a workspace."""
+
+    servers: tuple[Server, ...] = ()
+    """What holds, by name."""
+    untrusted: tuple[Server, ...] = ()
+    """What files of the workspace name and the person has not approved as it is now."""
+    grants: tuple[Grant, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    off: tuple[str, ...] = ()
+    """Names that are switched off somewhere, and why there is no server of theirs."""
+
+    def find(self, name: str) -> Server | None:
+        """The server of that name, or of that part of its tools' names."""
+        return next((one for one in self.servers if name in (one.name, one.key)), None)
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """What the names of their tools have of all that is configured, approved or not."""
+        return frozenset(one.key for one in (*self.servers, *self.untrusted))
+
+
+def load_servers(workspace: Path, home: Path, *, trusted: bool = False) -> Configured:
+    """Read what is configured for a workspace; files of it count only if they are `trusted`. Never raises."""
+    reading = _ServerReader(workspace, home, trusted)
+    reading.read_refusals()
+    reading.read_state(nearest=True)
+    own = {home / name for name in (*_SETTINGS, PROJECT_FILE, ".codex/config.toml", *_OPENCODE)}
+    for folder in project_folders(workspace):
+        for path, dialect in _files_of(folder, folder / ".codex"):
+            if path not in own:
+                reading.read_file(path, dialect, "project")
+    for path, dialect in [
+        (home / OWN_FILE, "claude"),
+        *_files_of(home, home / ".codex"),
+        *((home / ".config" / "opencode" / name, "opencode") for name in _OPENCODE),
+    ]:
+        reading.read_file(path, dialect, "user")
+    reading.read_state(nearest=False)
+    return reading.finish()
+
+
+def _files_of(folder: Path, codex: Path) -> Iterator[tuple[Path, Dialect]]:
+    yield folder / PROJECT_FILE, "claude"
+    yield from ((folder / name, "claude") for name in _SETTINGS)
+    yield from ((folder / name, "opencode") for name in (*(f".opencode/{name}" for name in _OPENCODE), *_OPENCODE))
+    yield codex / "config.toml", "codex"
+
+
+def grant_of(server: Server) -> Grant:
+    """What has to be trusted for it: everything that it says, down to the last argument."""
+    return Grant(text=describe_use(server), source=server.source, content=server.digest)
+
+
+@dataclass
+class _ServerReader:
+    workspace: Path
+    home: Path
+    trusted: bool
+    taken: dict[str, Server | None] = field(default_factory=dict)
+    """By key, what holds; None: it is switched off."""
+    waiting: dict[str, Server] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    grants: list[Grant] = field(default_factory=list)
+    refused: dict[str, set[str]] = field(default_factory=lambda: {"any": set(), "project": set()})
+    """Names that settings of Claude Code forbid: of any server, and of those of `.mcp.json`."""
+
+    def finish(self) -> Configured:
+        servers = tuple(server for server in self.taken.values() if server is not None)
+        return Configured(
+            servers=tuple(sorted(servers, key=lambda server: server.name))[:MAX_SERVERS],
+            untrusted=tuple(self.waiting.values()),
+            grants=tuple(dict.fromkeys(self.grants)),
+            problems=tuple(self.problems),
+            off=tuple(key for key, server in self.taken.items() if server is None),
+        )
+
+    def read_refusals(self) -> None:
+        """Take the names that settings refuse: that binds whoever wrote it, and needs no trust."""
+        for folder in (*project_folders(self.workspace), self.home):
+            for content in (self._load(folder / name, "claude", quiet=True) for name in _SETTINGS):
+                names = content.get("disabledMcpjsonServers")
+                self.refused["project"] |= (
+                    {name for name in names if isinstance(name, str)} if isinstance(names, list) else set()
+                )
+                denied = content.get("deniedMcpServers")
+                self.refused["any"] |= {
+                    str(one["serverName"]) for one in (denied if isinstance(denied, list) else ())
+                    if isinstance(one, Mapping) and "serverName" in one
+                }  # fmt: skip
+
+    def read_file(self, path: Path, dialect: Dialect, scope: Scope) -> None:
+        key = {"claude": "mcpServers", "codex": "mcp_servers", "opencode": "mcp"}[dialect]
+        content = self._load(path, dialect)
+        if (
+            key not in content
+            and path.name == PROJECT_FILE
+            and content
+            and all(isinstance(v, Mapping) for v in content.values())
+        ):
+            content = {key: content}  # the table itself, as some write it
+        self._take_all(content.get(key), path, key, dialect, scope)
+
+    def read_state(self, *, nearest: bool) -> None:
+        """Take what Claude Code keeps for the person: for this workspace alone, or for all."""
+        path = self.home / _STATE_FILE
+        content = self._load(path, "claude", most=_MAX_STATE_BYTES)
+        if nearest:
+            projects = content.get("projects")
+            found = projects.get(str(self.workspace)) if isinstance(projects, Mapping) else None
+            content = found if isinstance(found, Mapping) else {}
+            disabled = content.get("disabledMcpjsonServers")
+            self.refused["project"] |= set(map(str, disabled)) if isinstance(disabled, list) else set()
+        self._take_all(content.get("mcpServers"), path, "mcpServers", "claude", "user")
+
+    def _take_all(self, table: Any, path: Path, key: str, dialect: Dialect, scope: Scope) -> None:
+        if table is None:
+            return
+        if not isinstance(table, Mapping):
+            self._report(path, f"`{key}` is not a table", "Write a table with an entry for each server.")
+            return
+        for name, value in list(table.items())[:MAX_SERVERS]:
+            if not (
+                dialect == "opencode"
+                and isinstance(value, Mapping)
+                and set(value) <= {"enabled"}
+                and value.get("enabled", True)
+            ):
+                self._take(str(name), value, path, dialect, scope)
+
+    def _take(self, name: str, value: Any, path: Path, dialect: Dialect, scope: Scope) -> None:
+        try:
+            entry = read_entry(name, value, dialect, scope=scope, source=show_place(path, self.workspace, self.home))
+        except Unreadable as error:
+            self._report(path, f"the MCP server {show(name)} cannot be used: {error}", "Correct it there.")
+            return
+        for note in entry.notes:
+            self._report(path, f"of the MCP server {show(name)} not all is understood: {note}", "The rest of it holds.")
+        server = entry.server
+        if server is not None and (
+            name in self.refused["any"] or (scope == "project" and name in self.refused["project"])
+        ):
+            server = None
+        key = server.key if server is not None else name
+        if server is not None and scope == "project":
+            self.grants.append(grant_of(server))
+            if not self.trusted:
+                self.waiting.setdefault(key, server)
+                return
+        known = self.taken.setdefault(key, server)
+        if known is not None and server is not None and known.name != name:
+            self._report(
+                path,
+                f"the MCP server {show(name)} is hidden by {show(known.name)}, which its tools are named like",
+                "Rename one.",
+            )
+
+    def _load(self, path: Path, dialect: Dialect, *, most: int | None = None, quiet: bool = False) -> Mapping[str, Any]:
+        try:
+            if most is not None:
+                content = _parse_large(path, most)
+            else:
+                content = _parse_toml(path) if dialect == "codex" else read_table(path)
+        except Unusable as error:
+            self.problems.extend([] if quiet else [error.as_problem(path)])
+            return {}
+        return content if isinstance(content, Mapping) else {}
+
+    def _report(self, path: Path, message: str, remedy: str) -> None:
+        self.problems.append(Problem(path=show_path(path), message=message, remedy=remedy))
+
+
+def _parse_toml(path: Path) -> Any:
+    try:
+        return tomllib.loads(read_text(path)) if os.path.lexists(path) else {}
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+        raise Unusable(f"it is not valid TOML: {error}", "Correct it there.") from error
+
+
+def _parse_large(path: Path, most: int) -> Any:
+    if not os.path.lexists(path):
+        return {}
+    try:
+        if path.stat().st_size > most:
+            raise Unusable(f"larger than {most // 2**20} MiB", "No server is read from it.")
+        return json.loads(path.read_bytes())
+    except OSError as error:
+        raise Unusable(f"cannot be read: {error.strerror}", "Check that it may be read.") from error
+    except (ValueError, RecursionError) as error:
+        raise Unusable(f"it is not valid JSON: {error}", "No server is read from it.") from error
+
+
+def wanted_servers(definition: AgentDefinition) -> list[str]:
+    """The servers that it names, by the part that their tools' names have of them; patterns of many servers name none."""
+    listed = (server_of(split_pattern(entry)[0]) for entry in definition.tools or ())
+    names = (*(spell(name) for name in definition.shared_servers), *listed)
+    return list(dict.fromkeys(key for key in names if key and not set(key) & set("*?[")))
+
+
+def explain_absent(definition: AgentDefinition, configured: Configured, unapproved: Iterable[Server] = ()) -> str:
+    """Which servers it wants and does not get, why, and what to do; empty if it gets all of them.
+
+    `unapproved` are those that definitions would bring along.
+    """
+    held = {server.key for server in (*configured.servers, *definition.servers)}
+    waiting = {server.key: server.source for server in (*unapproved, *configured.untrusted)}
+    absent = [key for key in wanted_servers(definition) if key not in held]
+    in_files = [f"{key} ({waiting[key]})" for key in absent if key in waiting]
+    off = [
+        key for key in absent if key not in waiting and any(fnmatchcase(spell(name), key) for name in configured.off)
+    ]
+    unknown = [key for key in absent if key not in waiting and key not in off]
+    parts = [f"not approved: {enumerate_briefly(in_files)}; `swarm trust` approves them"] if in_files else []
+    parts += [f"switched off: {enumerate_briefly(off)}"] if off else []
+    parts += [f"not configured: {enumerate_briefly(unknown)}; `swarm mcp add` does that"] if unknown else []
+    return f"it goes without MCP servers that it names: {'; '.join(parts)}" if parts else ""

@@ -1,0 +1,31 @@
+"""Whether a hub, this one or any git server, can be used from here."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from pathlib import Path
+
+from swarm.core.errors import GitFailed
+from swarm.core.settings import Settings
+from swarm.workspace.git_command import call_git
+
+_PATIENCE_SECONDS = 20.0
+_NOT_THERE = re.compile("repository .* not found|does not appear to be a git repository")
+
+
+def find_trouble(settings: Settings) -> tuple[str, str]:
+    """Why the hub that is set cannot be used, and what to do; empty if it can. It is asked for a repository that need not be there."""
+    assert settings.hub
+    url = settings.hub if settings.hub.endswith(".git") else f"{settings.hub}/doctor/doctor.git"
+    asked = ["ls-remote", "-q", url]
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            call_git(Path(folder), asked, token=settings.hub_token, seconds=_PATIENCE_SECONDS)
+    except GitFailed as error:
+        if _NOT_THERE.search(str(error)):
+            return "", ""
+        if error.trouble == "denied":
+            return str(error), "SWARM_HUB_TOKEN must be what the hub was started with"
+        return str(error), "start it (`swarm hub`), or correct SWARM_HUB"
+    return "", ""

@@ -1,0 +1,68 @@
+"""Whether today's code would send the requests that a job has sent: found out from its journals, without a model and without a token."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Literal
+
+from swarm.agent.entries import Assistant, Started
+from swarm.agent.history import History, fold
+from swarm.models import ModelRequest
+from swarm.models.catalogue import max_output
+from swarm.models.encoder import Encoder
+from swarm.replay.past import Past
+from swarm.runtime.budget import Prices, reply_room
+
+
+@dataclass(frozen=True)
+class Checked:
+    """One request of one agent."""
+
+    agent_id: str
+    turn: int
+    outcome: Literal["same", "differs", "unknown"]
+    """`unknown`: its bytes were not noted, or a budget decided how long the reply might be."""
+
+
+def check_requests(past: Past, prices_file: Path | None = None) -> Iterator[Checked]:
+    """Every request of every agent, compared with the hash of what was sent. Raises `JournalError`, `ConfigurationError`."""
+    for agent_id in past.agents:
+        history, turn = History(agent_id), 0
+        for entry in past.journal(agent_id):
+            # What a program says was asked of no model.
+            if isinstance(entry, Assistant) and not (history.spec and history.spec.definition.command):
+                turn += 1
+                yield Checked(agent_id, turn, _compare(history, entry, prices_file))
+            history.apply(entry)
+            if isinstance(entry, Started) and entry.spec.fork is not None and entry.spec.parent_id is not None:
+                history.inherit(
+                    fold(
+                        entry.spec.parent_id, islice(past.journal(entry.spec.parent_id), entry.spec.fork), past.journal
+                    )
+                )
+
+
+def _compare(history: History, reply: Assistant, prices_file: Path | None) -> Literal["same", "differs", "unknown"]:
+    spec = history.spec
+    if not reply.request_sha or spec is None:
+        return "unknown"
+    request = ModelRequest.model_construct(
+        model=spec.model,
+        system=history.system,
+        messages=history.messages,
+        tools=history.tools,
+        max_tokens=reply_room(history, Prices(spec.model, prices_file)),
+        tools_allowed=history.final_answer is None,
+        effort=spec.definition.effort,
+        summarize=None,
+        kept={},
+    )
+    body = Encoder().encode(request, max_output=max_output(spec.model, prices_file=prices_file))
+    if hashlib.sha256(body).hexdigest() == reply.request_sha:
+        return "same"
+    bounded = spec.limits.max_tokens is not None or spec.limits.budget_usd is not None
+    return "unknown" if bounded else "differs"

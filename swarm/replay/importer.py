@@ -1,0 +1,103 @@
+"""Putting a job's past into Redis: as a job that is over, or as a new one of which some agents go on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, get_args
+
+from swarm.core.records import OpenState
+from swarm.replay.past import Past, PastAgent
+from swarm.replay.shared_state import Shared
+from swarm.replay.store import PastStore
+from swarm.store.store import Store
+from swarm.store.values import Signals
+
+_AT_ONCE = 50
+IMPORTED = "imported"
+"""The field of a job's record that says that its past came from a file: nothing that it asks for is granted."""
+_FROZEN = "it was taken out as it stood; `swarm replay` goes on from its past"
+_LIVE = (
+    "line",
+    "wait_mode",
+    "wait_mail",
+    "wait_tasks",
+    "wait_question",
+    "wait_tokens",
+    "wait_cost",
+    "idle",
+    "worker",
+    "activity",
+    "lease",
+)
+
+
+def import_past(
+    store: Store,
+    past: Past,
+    *,
+    queue: Sequence[str] = (),
+    names: Mapping[str, str] | None = None,
+    team: Mapping[str, str] | None = None,
+    shared: Shared | None = None,
+) -> Signals:
+    """Make the job of its past; `queue` are those of its agents that go on, `names` who is called what, `shared` its board and pad.
+
+    Raises `ConfigurationError` if there is a job of that id.
+    """
+    records = PastStore(store.keyspace, past.job_id)
+    for digest, text in past.documents.items():
+        records.import_past("document", {"digest": digest, "text": text})
+    for place, agent in enumerate(past.agents.values()):
+        _import_agent(records, agent, place)
+    _import_messages(records, "events", "", past.events)
+    for part in shared.parts() if shared is not None else ():
+        records.import_past("shared", part)
+    numbers = [entry.seq for agent in past.agents.values() for entry in agent.entries]
+    numbers += [int(fields.get("seq", 0)) for _, fields in past.events]
+    request = {
+        "fields": past.fields | (shared.fields if shared is not None else {}),
+        "names": dict(names or {}),
+        "seq": max(numbers, default=0),
+        "queue": list(queue),
+        **({"team": dict(team)} if team else {}),
+    }
+    return records.plant_job(request)
+
+
+def _import_agent(records: PastStore, agent: PastAgent, place: int) -> None:
+    at = float(agent.fields.get("created", 0)) + place * 1e-6
+    # How long the journal is says the step that makes it so.
+    fields = {name: value for name, value in agent.fields.items() if name != "length"}
+    records.import_past("agent", {"id": agent.id, "parent": agent.parent, "fields": fields, "at": at})
+    for first in range(0, len(agent.entries), _AT_ONCE):
+        part = agent.entries[first : first + _AT_ONCE]
+        entries = [[one.number, one.seq, json.dumps(one.document, ensure_ascii=False)] for one in part]
+        records.import_past("entries", {"id": agent.id, "entries": entries})
+    _import_messages(records, "mail", agent.id, agent.mail)
+    for key, text in agent.outputs.items():
+        records.import_past("outputs", {"id": agent.id, "texts": {key: text}})
+
+
+def _import_messages(records: PastStore, what: str, owner: str, messages: Sequence[Any]) -> None:
+    for first in range(0, len(messages), _AT_ONCE):
+        records.import_past(what, {"id": owner, "messages": messages[first : first + _AT_ONCE]})
+
+
+def freeze(past: Past) -> Past:
+    """The past as a job that is over, whatever it did just then: nothing of it runs here."""
+    for agent in past.agents.values():
+        _end(agent.fields)
+    _end(past.fields)
+    past.fields[IMPORTED] = "1"
+    past.fields["root"] = past.fields.get("root") or next(iter(past.agents))
+    for name in ("kept", "expires", "callback", "callback_broker", "deadline", "era", "order"):
+        past.fields.pop(name, None)
+    return past
+
+
+def _end(fields: dict[str, str]) -> None:
+    for name in _LIVE:
+        fields.pop(name, None)
+    if fields.get("state") in get_args(OpenState):
+        fields.update(state="cancelled", reason=_FROZEN)

@@ -1,0 +1,220 @@
+"""How an agent begins: its first entries, and in them what all of its requests begin with: the system prompt and the tools.
+
+Which tools that are: what there is, through the filter, less what is of no use to it.
+
+An agent that works for itself alone should not read about others in every request. So an agent whose definition lists its tools gets
+of the shared ones those that are listed; of the others, teammates and a first agent that can start agents get the board, and
+everybody gets the scratchpad in a job that can have several agents. A teammate gets board, scratchpad and messages whatever its
+definition lists.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from swarm.agent.entries import Finished, Prompt, Redefined, Started
+from swarm.agent.needs import needs_of
+from swarm.agent.prompts import first_message, system_prompt
+from swarm.agent.spec import AgentSpec
+from swarm.core.plain import clean
+from swarm.definitions.model import AgentDefinition
+from swarm.definitions.tools import PROGRAM, PROGRAM_AGAIN, Kind, ToolRow, all_rows
+from swarm.permissions.filter import Situation, filter_tools
+from swarm.permissions.sandbox import Backend, choose_backend
+from swarm.runtime.steps import Offer
+from swarm.tools import Tool
+from swarm.tools.agents import naming_types
+from swarm.tools.registry import can_offer, offered_tools
+
+if TYPE_CHECKING:
+    from swarm.runtime.parts import Parts
+
+_KEPT = 64
+
+
+class RequestPrefix(NamedTuple):
+    """What all requests of an agent begin with. Nobody changes it: agents that have the same share it."""
+
+    system: str
+    tools: list[dict[str, Any]]
+
+
+_openings: dict[tuple[Any, ...], RequestPrefix] = {}
+
+
+def request_prefix_of(
+    spec: AgentSpec,
+    definitions: str,
+    types: Callable[[], Sequence[AgentDefinition]],
+    *,
+    sandboxed: bool,
+    person_there: bool,
+    tags: Sequence[str] = (),
+    offers: Sequence[Offer] = (),
+) -> RequestPrefix:
+    """The system prompt and the tools of an agent, made once in a process for all that are alike; `definitions` names its job's."""
+    key = (
+        definitions,
+        tuple(offer.key for offer in offers),
+        spec.definition.model_dump_json(),
+        (spec.depth, spec.limits.max_depth, spec.parent_id is None),
+        (spec.background, spec.teammate, spec.mode, spec.after_plan),
+        (sandboxed, person_there, *tags),
+    )
+    known = _openings.get(key)
+    if known is None:
+        here = {"sandboxed": sandboxed, "person_there": person_there}
+        tools = choose_tools(spec, types(), **here, tags=tags, offers=offers)
+        prompt = system_prompt(spec, {tool.name for tool in tools})
+        for offer in offers:
+            tools = offer.finish(tools)
+        prompt = "\n\n".join(filter(None, [prompt, *(offer.introduce() for offer in offers)]))
+        known = RequestPrefix(*clean((prompt, [tool.schema() for tool in tools])))
+        if definitions:
+            if len(_openings) >= _KEPT:
+                _openings.clear()
+            _openings[key] = known
+    return known
+
+
+def choose_tools(
+    spec: AgentSpec,
+    types: Sequence[AgentDefinition],
+    *,
+    sandboxed: bool,
+    person_there: bool,
+    tags: Sequence[str] | None = None,
+    offers: Sequence[Offer] = (),
+) -> list[Tool]:
+    """The tools of an agent, on any worker or on one with these tags.
+
+    `types` are those that it can start, `offers` what its capabilities add, `person_there` says that questions are answered.
+    """
+    here = (tool for tool in offered_tools() if tags is None or can_offer(tool.row, tags, sandboxed=sandboxed))
+    available = {tool.name: tool for tool in (*here, *(tool for offer in offers for tool in offer.tools()))}
+    if spec.definition.command:
+        return [available[PROGRAM_AGAIN if spec.definition.restart else PROGRAM]]
+    situation = Situation(
+        definition=with_team_tools(spec),
+        depth=spec.depth,
+        max_depth=spec.limits.max_depth,
+        is_root=spec.parent_id is None,
+        background=spec.background,
+        mode=spec.mode,
+        sandbox=sandboxed,
+    )
+    tools = [available[name] for name in filter_tools(list(available), situation)]
+    spawns = any(tool.row.kind is Kind.SPAWN for tool in tools)
+    plans = any(tool.row.sets_mode for tool in tools) and _may_plan(spec, person_there=person_there)
+    met = {offer.meets for offer in offers}
+    return [
+        # With what there is to choose from in this job.
+        naming_types(tool, types, coordinated=bool(spec.definition.coordination))
+        if tool.row.kind is Kind.SPAWN
+        else tool
+        for tool in tools
+        if is_of_use(tool.row, spec, spawns=spawns, person_there=person_there, met=met, plans=plans)
+    ]
+
+
+def with_team_tools(spec: AgentSpec) -> AgentDefinition:
+    """The agent's definition; a teammate's lists, if it lists tools, also those that it needs as one."""
+    definition = spec.definition
+    if not spec.teammate or definition.tools is None:
+        return definition
+    of_teammates = [row.name for row in all_rows() if row.of_teammates]
+    return definition.model_copy(update={"tools": [*definition.tools, *of_teammates]})
+
+
+def _may_plan(spec: AgentSpec, *, person_there: bool) -> bool:
+    return spec.parent_id is None and person_there and spec.mode != "plan" and not spec.definition.read_only
+
+
+def is_of_use(
+    row: ToolRow, spec: AgentSpec, *, spawns: bool, person_there: bool, met: Collection[str] = (), plans: bool = False
+) -> bool:
+    """Whether the agent has a use for a tool that it may have."""
+    is_root, several = spec.parent_id is None, spec.limits.max_depth > 0
+    chosen = (spec.definition.tools is not None or spec.teammate) and not row.root_only
+    uses: dict[str, bool] = {
+        "children": spawns,
+        "several": chosen or several,
+        "lead": chosen or (is_root and several),
+        "first": chosen or is_root,
+        "plan": spec.after_plan is not None or plans,
+        "planner": plans,
+        "person": is_root and person_there,
+        "skills": "skills" in met,
+        "servers": False,  # they come with what servers offer
+        "program": bool(spec.definition.command),
+    }
+    return uses.get(row.needs, True)
+
+
+# -- the first entries ------------------------------------------------------------------------------------------
+
+
+def open_for(parts: Parts, spec: AgentSpec) -> RequestPrefix:
+    """What the requests of an agent of the job begin with, as far as it runs on a worker like this one."""
+    segment = parts.segment
+    offers = (step.offer(spec) for step in parts.steps)
+    return request_prefix_of(
+        spec,
+        segment.claim.definitions,
+        lambda: parts.catalogue.for_spawning(),
+        sandboxed=isinstance(choose_backend(segment.settings.sandbox), Backend),
+        person_there=segment.ask_seconds > 0,
+        tags=segment.settings.tag_names(),
+        offers=[offer for offer in offers if offer is not None],
+    )
+
+
+def begin(parts: Parts) -> Finished | None:
+    """Write the journal's first entries. Returns why the agent ends instead, if it cannot begin here."""
+    segment, spec = parts.segment, parts.segment.spec
+    if not Path(spec.workspace).is_dir():
+        where = f"the workspace {spec.workspace} does not exist on the worker's host {socket.gethostname()}"
+        remedy = "share the folder with the workers under the same path, run a worker where it is, or have files carried (SWARM_HUB)"
+        return Finished(state="failed", reason=f"{where}; {remedy}")
+    told = first_message(spec, now=spec.created_at or segment.claim.now())
+    if spec.fork is not None:
+        segment.journal.append([Started(spec=spec), Prompt(text=told)], activity="starting")
+        # The parent's conversation comes before the task.
+        segment.journal.load()
+        return None
+    begins = [step.first_words() for step in parts.steps]
+    opened = _open(parts, Started(spec=spec))
+    if isinstance(opened, Finished):
+        return opened
+    task = Prompt(text="\n\n".join(filter(None, [*begins, told])))
+    segment.journal.append([opened, task], activity="starting")
+    return None
+
+
+def redefine(parts: Parts) -> Finished | None:
+    """Have its requests begin as its definition has it, which is not the one that it has lived by. Returns why it ends instead."""
+    opened = _open(parts, Redefined(spec=parts.segment.spec))
+    if isinstance(opened, Finished):
+        return opened
+    parts.segment.journal.append([opened], activity="starting")
+    return None
+
+
+def _open(parts: Parts, entry: Started) -> Started | Finished:
+    """The entry with what the agent's requests begin with; or why it cannot work."""
+    segment = parts.segment
+    opening = open_for(parts, segment.spec)
+    needs = needs_of(segment.claim.spec, [tool["name"] for tool in opening.tools])
+    if needs.wants:
+        # Before it has them: whoever goes on with it must have them, too.
+        segment.store.agents.need(segment.claim, needs)
+    # Not validated, which would copy them: what is encoded once is known by its identity.
+    opened: Started | Finished = entry.model_copy(update=opening._asdict())
+    for step in parts.steps:
+        if isinstance(opened, Finished):
+            break
+        opened = step.opened(opened)
+    return opened

@@ -1,0 +1,122 @@
+"""Small requests beside an agent's conversation: they take their part of the fleet's share, too, and heed what it has learned.
+
+Those that tools make are set aside before, and paid with the step that stores the call's result.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from swarm.core.errors import SwarmError, ToolError
+from swarm.models import ModelRequest, Progress, RateLimits, Reply, Usage
+from swarm.models.catalogue import cost_usd, resolve_model
+from swarm.runtime.budget import Prices, reservation_aside
+from swarm.runtime.segment import Segment
+from swarm.runtime.share import end_of
+from swarm.store.slots import CallEnd
+from swarm.store.values import NANO, Granted, Reservation
+from swarm.tools import Consultation
+
+_BYTES_PER_TOKEN = 3
+_EXPECTED_OUTPUT = 500
+_LONGEST_WAIT_SECONDS = 60.0
+"""Nobody waits longer for what is beside the work."""
+_SEARCH_USD = 0.01
+"""A search by the server's own tool costs $10 a thousand, beside its tokens (the API's price list, 2026-11)."""
+
+
+def complete_aside(segment: Segment, request: ModelRequest, tokens: int, on_progress: Progress | None = None) -> Reply:
+    """Make one attempt, once there is room for about so many tokens of input. Raises as `Model.complete`, and `Interrupted`."""
+    limit_class, hook_state = segment.model.limit_class(request.model), [RateLimits()]
+    wait = segment.store.rates.ask_aside(limit_class, tokens, _EXPECTED_OUTPUT)
+    if wait > 0:
+        segment.stop.event.wait(min(wait, _LONGEST_WAIT_SECONDS))
+        segment.stop.check()
+    call = CallEnd(limit_class, "lost", 0, 0)
+    try:
+        reply = segment.model.complete(request, on_progress, None, hook_state.append)
+        fresh = reply.usage.input_tokens + reply.usage.cache_creation_input_tokens
+        call = CallEnd(limit_class, "ok", fresh, reply.usage.output_tokens, limits=hook_state[-1])
+    except SwarmError as error:
+        call = replace(end_of(error, limit_class), limits=hook_state[-1])
+        raise
+    finally:
+        segment.publish(segment.store.rates.settle_aside(call, tokens, _EXPECTED_OUTPUT))
+    return reply
+
+
+class SideRequests:
+    """Asks for the tools of one segment, which may run side by side."""
+
+    def __init__(self, segment: Segment) -> None:
+        self._segment = segment
+        self._spent: dict[str, tuple[Usage, float]] = {}
+        self._lock = threading.Lock()
+
+    def asker(self, tool_use_id: str, check: Callable[[], None]) -> Callable[[Consultation], Reply]:
+        """What the tool of this call asks with; `check` is called while the reply comes, and may raise."""
+
+        def ask(consultation: Consultation) -> Reply:
+            request = self._request(consultation)
+            with self._reserved(tool_use_id, self._reservation(request)):
+                check()
+                reply = complete_aside(self._segment, request, self._size(request), lambda _: check())
+            self._note(tool_use_id, reply)
+            return reply
+
+        return ask
+
+    def spent(self, tool_use_id: str) -> dict[str, Any]:
+        """What the requests of this call took, as fields of its result."""
+        usage, cost = self._spent.pop(tool_use_id, (None, 0.0))
+        return {} if usage is None else {"usage": usage, "cost_usd": cost}
+
+    def _request(self, consultation: Consultation) -> ModelRequest:
+        spec, settings = self._segment.spec, self._segment.settings
+        model = resolve_model(
+            settings.small_model, default=spec.model, parent=spec.model, prices_file=settings.prices_file
+        )
+        return ModelRequest(
+            model=model,
+            system=consultation.system,
+            messages=consultation.messages,
+            tools=list(consultation.tools),
+            max_tokens=consultation.max_tokens,
+        )
+
+    def _reservation(self, request: ModelRequest) -> Reservation:
+        prices = Prices(request.model, self._segment.settings.prices_file)
+        return reservation_aside(self._size(request), prices, cached=False, most=request.max_tokens)
+
+    @staticmethod
+    def _size(request: ModelRequest) -> int:
+        return (
+            len(json.dumps(request.messages, ensure_ascii=False).encode()) + len(request.system)
+        ) // _BYTES_PER_TOKEN
+
+    @contextmanager
+    def _reserved(self, tool_use_id: str, reservation: Reservation) -> Iterator[None]:
+        limits = self._segment.spec.limits
+        if limits.max_tokens is None and limits.budget_usd is None:
+            yield
+            return
+        # An agent has one part of the purse set aside at a time.
+        with self._lock:
+            if not isinstance(
+                self._segment.store.agents.reserve(self._segment.claim, reservation, final=False), Granted
+            ):
+                raise ToolError("the job's budget has no room for this now; go on without it")
+            # Whatever comes of it, the step that stores the result gives back what was set aside.
+            self._spent.setdefault(tool_use_id, (Usage(), 0.0))
+            yield
+
+    def _note(self, tool_use_id: str, reply: Reply) -> None:
+        cost = cost_usd(reply.model, reply.usage, prices_file=self._segment.settings.prices_file) or 0.0
+        cost += _SEARCH_USD * sum(block.get("name") == "web_search" for block in reply.content)
+        usage, before = self._spent.get(tool_use_id, (Usage(), 0.0))
+        self._spent[tool_use_id] = (usage + reply.usage, before + round(cost * NANO) / NANO)

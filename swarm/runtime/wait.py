@@ -1,0 +1,134 @@
+"""Waiting: giving the process back until a condition holds. Whoever waits holds no process, and loses no wake-up.
+
+Also the time that an agent has for itself, apart from its job's: at its end it says its last words, and all below it is stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from swarm.agent import notes
+from swarm.agent.decision import Action, CallModel, CollectChildren, Rest, Say, Settle, settle
+from swarm.agent.entries import Parked, ToolFinished
+from swarm.agent.history import History
+from swarm.agent.journaled import Condition
+from swarm.models import Block
+from swarm.runtime.segment import Segment, Waits
+from swarm.runtime.toolbox import Toolbox
+from swarm.store.slots import Slot
+from swarm.store.values import GoOn
+
+_REASON = "the time of the agent that started it is over"
+LONGEST_IN_PLACE_SECONDS = 2.0
+"""A longer wait for a slot that is held gives it back, and the process."""
+
+
+def park(
+    segment: Segment, condition: Condition, *, tool_use_id: str = "", ask: Mapping[str, Any] | None = None
+) -> Waits | GoOn:
+    """Park until the condition holds, unless it holds already; `ask` is a question that is put in the same step."""
+    condition, journal = within_time(segment, condition), segment.journal
+    entry, said = journal.stamp(Parked(condition=condition, tool_use_id=tool_use_id)), segment.history.reply_text.text()
+    answer = segment.store.agents.park(segment.claim, journal.next_number, entry, condition, said=said, ask=ask)
+    if isinstance(answer, GoOn):
+        journal.unread += answer.why == "mail"
+        return answer
+    segment.publish(answer)
+    return Waits(condition)
+
+
+def wait_for_slot(segment: Segment) -> Waits | GoOn | None:
+    """Have the agent's turn to ask the model come: None once it has; `GoOn`: see what is next again. Raises `Interrupted`."""
+    share = segment.journal.share
+    if share.is_ready:
+        return None
+    if share.slot is None:
+        share.slot, effect = segment.store.rates.ask_for_slot(segment.claim, share.reservation(segment.history))
+        segment.publish(effect)
+    if not isinstance(share.slot, Slot):
+        share.slot = None
+        return park(segment, Condition(slot=True))
+    wait = share.slot.at - segment.claim.now()
+    if wait > LONGEST_IN_PLACE_SECONDS:
+        # Nobody may ask since it was given.
+        until, share.slot = share.slot.at, None
+        return park(segment, Condition(until=until))
+    if wait > 0:
+        with segment.stop.waiting():
+            segment.stop.event.wait(wait)
+        segment.stop.check()
+    return None
+
+
+def wait_for(segment: Segment, toolbox: Toolbox, call: Block, since: Condition | None) -> Waits | None:
+    """Carry out a call that waits: None when it has its result. `since` is what it has already waited for."""
+    if since is None:
+        condition = toolbox.find_condition(call)
+        if isinstance(condition, ToolFinished):
+            segment.journal.append_results([condition])
+            return None
+        waits = park(segment, condition, tool_use_id=call["id"])
+        if isinstance(waits, Waits):
+            return waits
+        since = condition
+    segment.journal.append_results([toolbox.run(call, waited=since)])
+    return None
+
+
+# -- a time of its own ------------------------------------------------------------------------------------------
+
+
+def end_of_time(segment: Segment) -> float | None:
+    """When the time of the agent's run is over, by the server's clock; None: it has no limit of its own."""
+    history, seconds = segment.history, segment.spec.max_seconds
+    return None if seconds is None or not history.began_at else history.began_at + seconds
+
+
+def has_ended(segment: Segment) -> bool:
+    """Whether it is."""
+    end = end_of_time(segment)
+    return end is not None and segment.claim.now() > end
+
+
+def within_time(segment: Segment, condition: Condition) -> Condition:
+    """What a parked agent waits for, at the latest until its time is over."""
+    end = end_of_time(segment)
+    if end is None or segment.history.final_answer is not None:
+        return condition
+    return condition.model_copy(update={"until": min(end, condition.until or end)})
+
+
+def keep_to_time(segment: Segment, action: Action) -> Action:
+    """What is done instead of the next action once the time is over."""
+    if not has_ended(segment) or segment.history.final_answer is not None:
+        return action
+    match action:
+        case CallModel():
+            return Say(
+                notes.final_answer("time", f"Your time of {(segment.spec.max_seconds or 0) / 60:g} minutes is over.")
+            )
+        case CollectChildren() | Rest():
+            _stop_children(segment)
+    return action
+
+
+def is_out_of_time(segment: Segment) -> bool:
+    """Whether its own time or its job's is over."""
+    deadline = segment.claim.deadline
+    return has_ended(segment) or (deadline is not None and segment.claim.now() > deadline)
+
+
+def leave_undone(history: History) -> Settle | None:
+    """At the time limit no further call is begun: there is time for last words only. None: one that was begun before is left, whose
+    effect must be known."""
+    begun = history.tools_started | history.spawned.keys()
+    undone = [call for call in history.pending.values() if call["id"] not in begun]
+    return settle(undone, notes.OUT_OF_TIME) if undone else None
+
+
+def _stop_children(segment: Segment) -> None:
+    claim, store = segment.claim, segment.store
+    for child in store.agents.find(sorted(store.agents.children(claim.agent_id))):
+        if child is not None and not child.ended:
+            segment.publish(store.agents.cancel(child.id, _REASON, by=(claim.agent_id, claim.generation)))

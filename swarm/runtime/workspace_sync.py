@@ -1,0 +1,348 @@
+"""Keeping a workspace in step with its agent's journal, so that the agent can go on from there on any host.
+
+After each call that may have changed files: a snapshot, which is pushed to the hub, and then the entry with the call's result, which names
+it. When a segment begins, the workspace is made what the last of these entries says. So of a turn that was only half done nothing is
+left, whoever goes on, and a push of somebody who has lost the agent meanwhile makes a ref that no journal names.
+
+On the host that wrote the last entry nothing needs to be looked at, unless a call was under way: a mark beside the index says so.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from swarm.agent.entries import Finished, ToolFinished
+from swarm.agent.journaled import Condition
+from swarm.agent.notes import files_left_out, files_too_many, files_unsettled, host_changed, setup_done
+from swarm.core.errors import GitFailed, HubAway, NotOwner
+from swarm.core.log import EventLog
+from swarm.definitions.setups import Setup
+from swarm.models import Block
+from swarm.runtime.scratch import scratch_root
+from swarm.runtime.segment import Segment
+from swarm.runtime.steps import Step, Turn
+from swarm.tools.background import kill_shells
+from swarm.workspace.checkouts import (
+    entry_ref,
+    forget_index,
+    job_url,
+    make_in_folder,
+    open_checkout,
+    open_snapshots,
+    result_ref,
+)
+from swarm.workspace.repository import Repository, Snapshot
+from swarm.workspace.spares import become
+
+if TYPE_CHECKING:
+    from swarm.runtime.parts import Parts
+
+log = EventLog("swarm.files")
+ENTER_SECONDS = 20.0
+"""For how long a segment that has not begun yet waits for the hub before it gives its process back."""
+AWAY_AGAIN_SECONDS = 30.0
+"""When it looks again then."""
+_FIRST_SECONDS, _LONGEST_SECONDS = 30.0, 600.0
+"""What one attempt to reach the hub may take: twice as long each time."""
+_TELL_SECONDS = 10.0
+Found = TypeVar("Found")
+
+
+class WorkspaceSync(Step):
+    """What a segment does about its files. Here: nothing, they lie where they lie."""
+
+    def keep(self, finished: ToolFinished) -> ToolFinished:
+        """The result of a call, with the commit that holds what it left. Raises `GitFailed`, `HubAway`, `NotOwner`."""
+        return finished
+
+    def after_call(self, call: Block, result: ToolFinished) -> ToolFinished:
+        return self.keep(result)
+
+    def ran(self) -> None:
+        """What `before_call` told of is over, and no entry will hold it: what it left is kept with the next call that may change files."""
+
+    def due_setup(self) -> Setup | None:
+        """What the workspace is to be set up with on this host, if that was not done yet."""
+        return None
+
+    def set_up(self, failure: str) -> None:
+        """It was done; `failure` is what the agent is told of it, empty if all went well."""
+
+    def bring(self, commit: str) -> None:
+        """Have a commit of another agent of the job here. Raises `GitFailed`, `HubAway`."""
+
+    def share(self, commit: str) -> None:
+        """Have a commit that the next entry names where others find it. Raises `GitFailed`, `HubAway`, `NotOwner`."""
+
+
+class LocalSnapshots(WorkspaceSync):
+    """Snapshots of a workspace that its agents share, on the host that makes them: for people, and nothing waits or fails for them."""
+
+    def keep(self, finished: ToolFinished) -> ToolFinished:
+        """Never raises."""
+        segment = self.segment
+        try:
+            repository = open_snapshots(segment.settings.state_folder(), Path(segment.spec.workspace).resolve())
+            took = repository.snapshot(repository.tip(), _about(segment))
+        except GitFailed as error:
+            log.warning("files.not_kept", agent_id=segment.spec.agent_id, why=error)
+            return finished
+        commit = took.commit or repository.tip() or ""
+        return finished.model_copy(update={"commit": commit})
+
+
+class ThroughHub(WorkspaceSync):
+    """Files that come by way of the hub."""
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        self._segment, self._draining = parts.segment, parts.draining
+        spec, settings = parts.segment.spec, parts.segment.settings
+        assert spec.files is not None
+        self._shown = ""
+        self._url = job_url(spec.files.hub, spec.job_id)
+        # The token is for the worker's own hub, whatever a record names.
+        self._token = settings.hub_token if spec.files.hub == settings.hub else None
+
+    @cached_property
+    def _repository(self) -> Repository:
+        spec, checkouts = self._segment.spec, self._segment.settings.checkouts_folder()
+        name = spec.reading_place if spec.reads_with_others else spec.agent_id
+        return open_checkout(checkouts, spec.job_id, name, Path(spec.workspace))
+
+    def bring(self, commit: str) -> None:
+        self._patiently(lambda seconds: self._repository.fetch(self._url, commit, self._token, seconds=seconds))
+
+    def share(self, commit: str) -> None:
+        claim, number = self._segment.claim, self._segment.journal.next_number
+        ref = entry_ref(claim.agent_id, claim.generation, number)
+        self._patiently(lambda seconds: self._push(commit, ref, seconds))
+
+    def before_segment(self) -> Turn:
+        try:
+            self.enter()
+        except HubAway:
+            if self._segment.history.length == 0:
+                raise  # Nothing can be parked that has not begun.
+            return Condition(until=self._segment.claim.now() + AWAY_AGAIN_SECONDS)
+        return None
+
+    def enter(self) -> bool:
+        """Make the workspace what the journal says; whether it is another host than before. Raises `GitFailed`, `HubAway`."""
+        raise NotImplementedError
+
+    def before_end(self, finished: Finished) -> Finished:
+        self._show_result()
+        return finished.model_copy(update={"commit": self._segment.history.commit})
+
+    def clear(self) -> None:
+        # Of one that was cancelled; for others it is shown by now.
+        self._show_result()
+
+    def _show_result(self) -> None:
+        """The job ends with what the workspace is now: people find that by a branch at the hub."""
+        spec, commit = self._segment.spec, self._segment.history.commit
+        if spec.parent_id is not None or commit in ("", spec.base, self._shown):
+            return
+        self._shown = commit
+        ref = result_ref(spec.job_id)
+        try:
+            self._repository.advance(self._url, commit, ref, self._token, seconds=ENTER_SECONDS)
+        except GitFailed as error:
+            # Nothing is lost: the commit is there, and the journal names it.
+            log.warning("files.no_branch", job_id=spec.job_id, commit=commit, why=error)
+
+    def _push(self, commit: str, ref: str, seconds: float) -> None:
+        make_in_folder(self._url)
+        try:
+            self._repository.push(self._url, commit, ref, self._token, seconds=seconds)
+        except GitFailed as error:
+            if error.trouble == "refused":
+                raise NotOwner(self._segment.spec.agent_id, self._segment.claim.generation) from error
+            raise
+
+    # -- a hub that is away --------------------------------------------------------------------------------
+
+    def _patiently(self, act: Callable[[float], Found], give_up_after: float | None = None) -> Found:
+        """Do it, and again until the hub is there. Raises `HubAway` when there is nothing more to wait for."""
+        segment, began, told_at = self._segment, time.monotonic(), 0.0
+        pause, seconds = 0.1, _FIRST_SECONDS
+        while True:
+            try:
+                return act(seconds)
+            except GitFailed as error:
+                if error.trouble not in ("away", "denied"):
+                    raise
+                away = time.monotonic() - began
+                if time.monotonic() - told_at > _TELL_SECONDS:
+                    told_at = time.monotonic()
+                    log.warning("hub.away", agent_id=segment.spec.agent_id, seconds=away, why=error)
+                    segment.store.events.show_activity(segment.claim, f"waits for the hub ({error})"[:300])
+                is_late = segment.claim.deadline is not None and segment.claim.now() > segment.claim.deadline
+                if is_late or self._draining() or (give_up_after is not None and away > give_up_after):
+                    raise HubAway(f"the hub is away: {error}") from error
+            with segment.stop.waiting():
+                segment.stop.event.wait(pause)
+            segment.stop.check()
+            pause, seconds = min(2 * pause, 2.0), min(2 * seconds, _LONGEST_SECONDS)
+
+
+class GitSync(ThroughHub):
+    """Files that follow their agent."""
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        spec, settings = parts.segment.spec, parts.segment.settings
+        self._git_dir = settings.checkouts_folder() / f"{spec.agent_id}.git"
+        self._busy, self._boot = self._git_dir / "swarm-busy", self._git_dir / "swarm-boot"
+        self._owner = self._git_dir / "swarm-owner"
+        """The claim that has the workspace on this host."""
+        self._moved = self._git_dir / "swarm-moved"
+        """What the agent is still to be told about its host: with its next call that may notice."""
+        self._set_up = self._git_dir / "swarm-set-up"
+        """There when the workspace's setup was run in this checkout."""
+        self._scratch = scratch_root(settings) / spec.agent_id
+        self._was_ready = False
+        """Whether the files were brought into a spare checkout."""
+
+    def enter(self) -> bool:
+        commit = self._segment.history.commit or self._segment.spec.base
+        if not commit:
+            return False
+        if self._is_as_left(commit):
+            self._owner.write_text(str(self._segment.claim.generation))
+            return False
+        was_here = self._boot.exists()
+        if not Path(self._segment.spec.workspace).is_dir():
+            self._set_up.unlink(missing_ok=True)
+        if ended := kill_shells(self._scratch):
+            log.info("files.shells_ended", agent_id=self._segment.spec.agent_id, number=ended)
+        began = time.monotonic()
+        self._patiently(lambda seconds: self._bring(commit, seconds), give_up_after=ENTER_SECONDS)
+        self._restore_times(commit)
+        self._boot.write_text(boot_id())
+        self._owner.write_text(str(self._segment.claim.generation))
+        self._busy.unlink(missing_ok=True)
+        if not was_here and self._segment.history.commit:
+            self._moved.write_text(host_changed(socket.gethostname()), "utf-8")
+        seconds, spare = time.monotonic() - began, self._was_ready
+        log.info("files.brought", agent_id=self._segment.spec.agent_id, commit=commit, seconds=seconds, spare=spare)
+        return not was_here
+
+    def _is_as_left(self, commit: str) -> bool:
+        """Whether this host left the workspace as that commit. What the agent's own shells did to it since then is the agent's."""
+        with suppress(OSError):
+            known = Repository(self._git_dir, Path(self._segment.spec.workspace))
+            is_same = known.tip() == commit and self._boot.read_text() == boot_id()
+            return is_same and not self._busy.exists() and known.tree.is_dir()
+        return False
+
+    def _bring(self, commit: str, seconds: float) -> None:
+        try:
+            self._repository.fetch(self._url, commit, self._token, seconds=seconds)
+            self._was_ready = become(self._git_dir.parent, self._repository, commit, boot_id())
+        except GitFailed as error:
+            if error.trouble in ("away", "denied"):
+                raise
+            # What a host's crash has left of the git folder is of no use. All of it is at the hub.
+            log.warning("files.made_anew", agent_id=self._segment.spec.agent_id, why=error)
+            forget_index(self._repository)
+            del self._repository
+            self._repository.fetch(self._url, commit, self._token, seconds=seconds, anew=True)
+            self._repository.become(commit)
+
+    def _restore_times(self, commit: str) -> None:
+        """Give files that are as the agent knows them the times it knows them by, so that it need not read them again."""
+        history, tree = self._segment.history, Path(self._segment.spec.workspace)
+        changed: dict[str, set[str]] = {}
+        for path, known in history.files_read.items():
+            seen_in = history.files_seen_in.get(path) or self._segment.spec.base
+            with suppress(OSError, GitFailed, ValueError):
+                name = str(Path(path).relative_to(tree))
+                if os.lstat(path).st_mtime_ns == known:
+                    continue
+                if seen_in not in changed:
+                    changed[seen_in] = set(self._repository.changed_paths(seen_in, commit))
+                if name not in changed[seen_in]:
+                    os.utime(path, ns=(known, known), follow_symlinks=False)
+
+    # -- a call --------------------------------------------------------------------------------------------
+
+    def before_call(self, call: Block) -> None:
+        self._busy.write_text(str(call["id"]))
+
+    def keep(self, finished: ToolFinished) -> ToolFinished:
+        segment, previous = self._segment, self._segment.history.commit
+        if self._owner.read_text() != str(segment.claim.generation):
+            # One that was stopped for longer than its lease: its successor here has the folder and the index.
+            raise NotOwner(segment.spec.agent_id, segment.claim.generation)
+        took = self._repository.snapshot(previous or None, _about(segment))
+        if told := self._words(took):
+            finished = finished.model_copy(update={"text": f"{finished.text}\n\n{told}"})
+        commit = took.commit
+        if commit is None:
+            return finished
+        try:
+            self.share(commit)
+        except GitFailed as error:
+            if error.trouble != "full" or not previous:
+                raise
+            # What the next host could not have must not be built upon.
+            self._repository.become(previous)
+            text = f"{finished.text}\n\n{files_too_many(str(error))}"
+            return finished.model_copy(update={"text": text, "is_error": True})
+        return finished.model_copy(update={"commit": commit})
+
+    def noted(self) -> None:
+        self._moved.unlink(missing_ok=True)
+        self.ran()
+
+    def ran(self) -> None:
+        self._busy.unlink(missing_ok=True)
+
+    def due_setup(self) -> Setup | None:
+        files = self._segment.spec.files
+        is_due = files is not None and files.setup is not None and self._boot.exists() and not self._set_up.exists()
+        return files.setup if files is not None and is_due else None
+
+    def set_up(self, failure: str) -> None:
+        files, news = self._segment.spec.files, self._news()
+        told = failure or (setup_done(files.setup.source) if news and files and files.setup else "")
+        if told:
+            self._moved.write_text("\n\n".join(filter(None, [news, told])), "utf-8")
+        self._set_up.touch()
+
+    def _news(self) -> str:
+        return self._moved.read_text("utf-8") if self._moved.exists() else ""
+
+    def _words(self, took: Snapshot) -> str:
+        """What the agent is told about files that do not follow it; of each once on this host."""
+        file = self._git_dir / "swarm-told"
+        told: list[str] = []
+        with suppress(OSError, ValueError):
+            told = json.loads(file.read_text())
+        new = {one.path: one.reason for one in took.left_out if one.path not in told}
+        if new:
+            file.write_text(json.dumps([one.path for one in took.left_out]))
+        return "\n\n".join(filter(None, [self._news(), files_left_out(new), files_unsettled(took.unsettled)]))
+
+
+def _about(segment: Segment) -> dict[str, object]:
+    spec, number = segment.spec, segment.journal.next_number
+    return {"job": spec.job_id, "agent": spec.agent_id, "generation": segment.claim.generation, "entry": number}
+
+
+def boot_id() -> str:
+    """Tells one life of this host from the next: a power cut may leave less of the files than of the marks."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return "unknown"

@@ -1,0 +1,23 @@
+-- Tell an event: whoever waits for it goes on, and it is kept for those who will. The first one of a key stays.
+--   seconds  how long it is kept
+--   token    tells a call that is sent again, as after a broken connection, from another one with the same key
+-- Returns {'ok', publish, agents that it was an answer for} | {'known', at, by, data}
+step('happen', function(key, data, by, seconds, token)
+  local at, first, notifier, told, before = read(external_events.external_event_key(key), 'at', 'token', 'by', 'data', 'answered')
+  if at and first ~= token then return { 'known', at, notifier, told } end
+  if at then return { 'ok', publish, cjson.decode(before) } end
+  local answered = {}
+  redis.call('HSET', external_events.external_event_key(key), 'data', data, 'by', by, 'at', NOW, 'token', token)
+  redis.call('PEXPIRE', external_events.external_event_key(key), math.ceil(tonumber(seconds) * 1000))
+  for _, id in ipairs(redis.call('SMEMBERS', external_events.awaited_key(key))) do
+    local agent, expires = read(questions.key(id), 'agent', 'expires')
+    if not agent then
+      redis.call('SREM', external_events.awaited_key(key), id)
+    elseif tonumber(expires) >= NOW then
+      questions.close(id, 'answered', data, '', '', by)
+      answered[#answered + 1] = agent
+    end
+  end
+  redis.call('HSET', external_events.external_event_key(key), 'answered', cjson.encode(answered))
+  return { 'ok', publish, answered }
+end)

@@ -1,0 +1,177 @@
+"""Merge what another agent made of the same files, and say in words what cannot be merged.
+
+Nothing here touches a folder: a merge is made of two commits and is a tree. The same two commits give the same tree, anywhere, at any time.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from swarm.workspace.changes_applied import SUBMODULE, Change
+from swarm.workspace.git_command import call_git
+
+Strategy = Literal["merge", "ours", "theirs", "none"]
+_BASE, _OURS, _THEIRS = "1", "2", "3"
+_SHOWN_FILES, _SHOWN_HUNKS, _SHOWN_LINES, _SHOWN_CHARACTERS = 20, 6, 40, 300
+_HUNK = re.compile(r"^<<<<<<< .*?^>>>>>>> [^\n]*$", re.MULTILINE | re.DOTALL)
+_LOOKED_FOR_NUL = 8_000
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """A path that both sides changed, each in its own way."""
+
+    path: str
+    sides: dict[str, tuple[str, str]]
+    """By stage (1: before, 2: ours, 3: theirs), where it is there: mode and blob."""
+
+    @property
+    def what(self) -> str:
+        """How the two sides differ, in words to the owner of ours."""
+        match _OURS in self.sides, _THEIRS in self.sides, _BASE in self.sides:
+            case True, True, True:
+                return "both changed it"
+            case True, True, False:
+                return "both added it"
+            case True, False, _:
+                return "you changed it, the agent deleted or moved it"
+            case False, True, _:
+                return "you deleted or moved it, the agent changed it"
+        return "both moved it"
+
+
+@dataclass(frozen=True)
+class MergeResult:
+    """Two commits merged; with conflicts, the tree holds their markers."""
+
+    tree: str
+    conflicts: tuple[Conflict, ...] = ()
+
+
+def merge_commits(git_dir: Path, ours: str, theirs: str) -> MergeResult:
+    """Merge two commits that the git folder has. Raises `GitFailed`."""
+    # By names, for these stand beside the markers; others may merge here at the same time, so a name always means the same.
+    sides = [f"yours/{ours[:12]}", f"theirs/{theirs[:12]}"]
+    for name, commit in zip(sides, (ours, theirs), strict=True):
+        call_git(git_dir, ["update-ref", f"refs/heads/{name}", commit])
+    command = ["merge-tree", "--write-tree", "-z", "--no-messages", "--allow-unrelated-histories", *sides]
+    code, printed = call_git(git_dir, command, accept=(0, 1))
+    tree, *rest = printed.decode("utf-8", "surrogateescape").split("\0")
+    if code == 0:
+        return MergeResult(tree)
+    found: dict[str, dict[str, tuple[str, str]]] = {}
+    for line in filter(None, rest):
+        about, _, path = line.partition("\t")
+        mode, blob, stage = about.split(" ")
+        found.setdefault(path, {})[stage] = (mode, blob)
+    return MergeResult(tree, tuple(Conflict(path, stages) for path, stages in found.items()))
+
+
+def resolve(git_dir: Path, merge: MergeResult, strategy: Literal["ours", "theirs"]) -> str:
+    """The tree of a merge in which each conflict is what that side made of it; what does not conflict is merged. Raises `GitFailed`."""
+    lines = []
+    for conflict in merge.conflicts:
+        mode, blob = conflict.sides.get(_OURS if strategy == "ours" else _THEIRS, ("0", "0" * 40))
+        if len(conflict.sides) == 3 and len({mode for mode, _ in conflict.sides.values()}) == 1:
+            blob = _merge_file(git_dir, conflict, strategy) or blob
+        lines.append(f"{mode} {blob}\t{conflict.path}\0")
+    return change_tree(git_dir, merge.tree, "".join(lines))
+
+
+def change_tree(git_dir: Path, tree: str, lines: str) -> str:
+    """A tree with some entries changed: `MODE BLOB\\tPATH` and NUL for each, mode 0 for none."""
+    with tempfile.TemporaryDirectory(prefix="swarm-index-", dir=git_dir) as folder:
+        index = Path(folder, "index")
+        call_git(git_dir, ["read-tree", tree], index=index)
+        given = lines.encode("utf-8", "surrogateescape")
+        call_git(git_dir, ["update-index", "-z", "--index-info"], stdin=given, index=index)
+        return call_git(git_dir, ["write-tree"], index=index)[1].decode().strip()
+
+
+def leave_out(git_dir: Path, tree: str, changes: Sequence[Change]) -> str:
+    """The tree without these changes: their paths are as they were before. Raises `GitFailed`."""
+    lines = [f"{one.old_mode or 0} {one.old_id if one.old_mode else '0' * 40}\t{one.path}\0" for one in changes]
+    # What goes is first, to make room.
+    return change_tree(git_dir, tree, "".join(sorted(lines, key=lambda line: not line.startswith("0 "))))
+
+
+def _merge_file(git_dir: Path, conflict: Conflict, strategy: str) -> str | None:
+    """The blob in which only what conflicts is that side's; None where lines mean nothing."""
+    with tempfile.TemporaryDirectory(prefix="swarm-merge-") as folder:
+        for stage, (_, blob) in conflict.sides.items():
+            content = read_blob(git_dir, blob)
+            if _is_binary(content):
+                return None
+            Path(folder, stage).write_bytes(content)
+        files = [f"{folder}/{stage}" for stage in (_OURS, _BASE, _THEIRS)]
+        merged = call_git(git_dir, ["merge-file", "-p", "-q", f"--{strategy}", *files])[1]
+    return call_git(git_dir, ["hash-object", "-w", "--stdin"], stdin=merged)[1].decode().strip()
+
+
+def read_blob(git_dir: Path, blob: str) -> bytes:
+    """The content of a blob."""
+    return call_git(git_dir, ["cat-file", "blob", blob])[1]
+
+
+def find_base(git_dir: Path, ours: str, theirs: str) -> str:
+    """What both commits come from; empty if nothing."""
+    return call_git(git_dir, ["merge-base", ours, theirs], accept=(0, 1))[1].decode().strip()
+
+
+def list_changes(git_dir: Path, old: str, new: str) -> list[Change]:
+    """In what two trees (or commits) differ, by path."""
+    printed = call_git(git_dir, ["diff-tree", "-r", "-z", "--no-renames", "--raw", "--no-abbrev", old, new])[1]
+    parts = iter(printed.decode("utf-8", "surrogateescape").split("\0"))
+    changes = []
+    for about in parts:
+        if not about:
+            break
+        old_mode, new_mode, old_id, new_id, _ = about.removeprefix(":").split(" ")
+        old_mode, new_mode = old_mode.strip("0") and old_mode, new_mode.strip("0") and new_mode
+        changes.append(Change(next(parts), old_mode, new_mode, new_id, old_id))
+    return changes
+
+
+# -- in words -----------------------------------------------------------------------------------------------
+
+
+def describe_conflicts(git_dir: Path, merge: MergeResult) -> str:
+    """Each path with what both sides made of it, cut to what a conversation can take."""
+    shown = [_describe(git_dir, merge.tree, conflict) for conflict in merge.conflicts[:_SHOWN_FILES]]
+    more = [f"{one.path}: {one.what}" for one in merge.conflicts[_SHOWN_FILES:]]
+    return "\n\n".join([*shown, *(["\n".join(more)] if more else [])])
+
+
+def _describe(git_dir: Path, tree: str, conflict: Conflict) -> str:
+    head = f"{conflict.path}: {conflict.what}"
+    modes = [mode for mode, _ in conflict.sides.values()]
+    if SUBMODULE in modes or not {_OURS, _THEIRS} <= conflict.sides.keys():
+        return head
+    listed = call_git(git_dir, ["ls-tree", "-z", tree, "--", conflict.path])[1].decode("utf-8", "surrogateescape")
+    if not listed:
+        return head
+    content = read_blob(git_dir, listed.split("\t")[0].split(" ")[2])
+    if _is_binary(content):
+        return f"{head} (it is binary)"
+    hunks = _HUNK.findall(content.decode("utf-8", "replace"))
+    shown = [_cut(hunk.splitlines()) for hunk in hunks[:_SHOWN_HUNKS]]
+    if len(hunks) > len(shown):
+        shown.append(f"… and {len(hunks) - len(shown)} more places")
+    return "\n".join([head, *shown])
+
+
+def _cut(lines: Sequence[str]) -> str:
+    left_out = len(lines) - _SHOWN_LINES
+    if left_out > 0:
+        half = _SHOWN_LINES // 2
+        lines = [*lines[:half], f"… {left_out} lines …", *lines[-half:]]
+    return "\n".join(line if len(line) <= _SHOWN_CHARACTERS else f"{line[:_SHOWN_CHARACTERS]}…" for line in lines)
+
+
+def _is_binary(content: bytes) -> bool:
+    return b"\0" in content[:_LOOKED_FOR_NUL]

@@ -1,0 +1,140 @@
+"""Publishing what follows the ends of jobs, on the brokers of other applications."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+from celery import Celery
+from celery.canvas import Signature, _chain, maybe_signature
+from kombu.utils.json import dumps
+
+from swarm.core.errors import ConfigurationError
+from swarm.core.ids import callback_id
+from swarm.core.log import EventLog
+from swarm.core.records import JobView
+from swarm.store.callbacks import MAX_CALLBACK_BYTES, NAME_BROKER, Callbacks, DueCallback, explain_stranded
+from swarm.store.store import Store
+
+log = EventLog("swarm.callbacks")
+PUBLISH_SECONDS = 0.5
+"""How often it is looked for sequels that are due."""
+_AGAIN_SECONDS = 5.0
+_IN_URL = ("global_keyprefix", "master_name")
+"""Options of Celery's transport without which a message would not get to where the application looks."""
+_TIMEOUT_SECONDS = 10.0
+
+
+def read_signature(given: Mapping[str, Any], job_id: str) -> dict[str, Any]:
+    """What is kept of a signature: JSON, with its queue, and with ids that are derived from the job.
+
+    Raises `ConfigurationError` for one that cannot be published from elsewhere.
+    """
+    signature = maybe_signature(given)
+    steps = list(signature.tasks) if isinstance(signature, _chain) else [signature]
+    if any(step.get("subtask_type") for step in steps):
+        raise ConfigurationError(
+            "on_end: a group or a chord needs the result backend of its application to be started; "
+            "give the signature of a task that starts it, or a chain of tasks"
+        )
+    kept = [_settle(step, callback_id(job_id, place)) for place, step in enumerate(steps)]
+    first = kept[0]
+    if kept[1:]:
+        first["options"]["chain"] = kept[:0:-1]
+    try:
+        document = dumps(first)
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(f"on_end: the signature of {first['task']} is no JSON: {error}") from None
+    if len(document) > MAX_CALLBACK_BYTES:
+        raise ConfigurationError(
+            f"on_end: the signature of {first['task']} has {len(document) // 1024} KiB, more than {MAX_CALLBACK_BYTES // 1024} KiB; "
+            "pass a reference to what is large"
+        )
+    return dict(json.loads(document))
+
+
+def _settle(step: Signature, task_id: str) -> dict[str, Any]:
+    options = {"task_id": task_id, **step.options}
+    if not options.get("queue") and not options.get("routing_key"):
+        # Only its own application knows where its tasks go.
+        options["queue"] = step.app.amqp.router.route(options, step.task, step.args, step.kwargs)["queue"]
+    queue = options.pop("queue", None)
+    if queue is not None:
+        options["queue"] = getattr(queue, "name", queue)
+    plain = {"task": step.task, "args": list(step.args), "kwargs": dict(step.kwargs), "options": options}
+    return plain | {"subtask_type": None, "immutable": step.immutable}
+
+
+def tell_end(view: JobView) -> dict[str, Any]:
+    """What a task is told of a job that has ended, as its first argument."""
+    return view.model_dump(mode="json", include={"id", "state", "text", "data", "reason"})
+
+
+class Publishing:
+    """One look for what is due on one broker. Several workers may look: each sequel is taken by one of them."""
+
+    def __init__(self, store: Store, broker: str, url: str) -> None:
+        self._store, self._broker = store, broker
+        self._callbacks = Callbacks(store.keyspace)
+        address, options = split_options(url)
+        settings = _settings(address, options)
+        self._app = Celery(f"swarm-to-{broker}", broker=address, set_as_current=False, changes=settings)
+
+    def __call__(self) -> None:
+        for due in self._callbacks.due(self._broker):
+            try:
+                self._publish(due)
+            except Exception as error:
+                # A broken connection has many names.
+                log.warning("callback.put_off", job_id=due.job_id, broker=self._broker, error=repr(error))
+                self._callbacks.put_off(due.job_id, _AGAIN_SECONDS)
+
+    def _publish(self, due: DueCallback) -> None:
+        signature = maybe_signature(dict(due.callback.signature), app=self._app)
+        told = due.callback.confirmed or signature.immutable
+        arguments = () if told else (tell_end(self._store.jobs.get(due.job_id)),)
+        # To the queue by its name, undeclared: how it is bound, and with what arguments, is that application's.
+        signature.apply_async(arguments, declare=[], add_to_parent=False)
+        log.info("callback.published", job_id=due.job_id, broker=self._broker, task=signature.task)
+        if not due.callback.confirmed:
+            self._callbacks.settle(due.job_id)
+
+
+class Stranded:
+    """Tells in the log what nobody can publish: once, until that is over."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+
+    def __call__(self, store: Store) -> None:
+        found = Callbacks(store.keyspace).stranded()
+        for broker in found.keys() - self._told:
+            log.error("callbacks.stranded", why=explain_stranded(broker, found[broker]), remedy=NAME_BROKER)
+        self._told = set(found)
+
+
+def split_options(url: str) -> tuple[str, dict[str, str]]:
+    """A broker's address, and what its URL says of the transport's options: `redis://host/1?global_keyprefix=shop:`."""
+    address, _, query = url.partition("?")
+    given = parse_qsl(query, keep_blank_values=True)
+    options = {name: value for name, value in given if name in _IN_URL}
+    if not options:
+        return url, {}
+    others = urlencode([pair for pair in given if pair[0] not in _IN_URL])
+    return f"{address}?{others}" if others else address, options
+
+
+def _settings(url: str, options: Mapping[str, str]) -> dict[str, Any]:
+    timeouts = {"socket_timeout": _TIMEOUT_SECONDS, "socket_connect_timeout": _TIMEOUT_SECONDS}
+    bounds = timeouts if url.startswith(("redis", "rediss", "sentinel")) else {}
+    return {
+        "broker_transport_options": {**bounds, **options},
+        "broker_connection_timeout": _TIMEOUT_SECONDS,
+        # What cannot be sent now is due again; nothing waits for it.
+        "task_publish_retry": False,
+        "task_serializer": "json",
+        "accept_content": ["json"],
+        "result_backend": None,
+    }

@@ -1,0 +1,184 @@
+"""Whether the broker's connection still brings messages: what a silent or a replaced one costs is a second, and no message.
+
+Guarantees: a connection that has ended without a word is made anew within about a second, and what it may have swallowed is sent
+again; other connections that the worker's processes had then are not used any more either.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from celery import bootsteps
+from celery.worker import state as worker_state
+
+from swarm.core.errors import PayloadRefused
+from swarm.core.log import EventLog
+from swarm.store.store import Store
+from swarm.tasks import process
+from swarm.tasks.app import app
+from swarm.tasks.entries import read_entry
+from swarm.tasks.publish import publish_agents
+
+log = EventLog("swarm.listening")
+ASK_SECONDS = 0.5
+"""How long Redis waits for a message before it says that there is none: a connection that is there says something so often."""
+LOOK_SECONDS = 0.2
+SILENT_LOOKS = 5
+"""So many looks in a row without an answer, and the connection counts as ended. Looks, not seconds: a worker that was stopped or
+starved has looked once."""
+DEAF_LOOKS = 3
+"""So often in a row, a second apart, messages wait for a worker that could take one, before its connection is made anew."""
+
+_deaf = threading.Event()
+_line: _BrokerConnection | None = None
+
+
+class _BrokerConnection:
+    """The connection by which messages come, as the consumer has it now."""
+
+    def __init__(self, consumer: Any) -> None:
+        transport = consumer.connection.transport
+        self._consumer, self._poller = consumer, transport.cycle
+        self._answered, self._silent = False, 0
+        transport.brpop_timeout = ASK_SECONDS
+        for channel in self._poller._channels:
+            channel.brpop_timeout = ASK_SECONDS
+        read = self._poller.on_readable
+
+        def on_readable(fileno: int) -> Any:
+            self._answered = self._answered or self._poller.fds[fileno][1] == "BRPOP"
+            return read(fileno)
+
+        self._poller.on_readable = on_readable
+
+    def is_silent(self) -> bool:
+        """Whether Redis has not answered for as many looks as count. Called by another thread, at intervals."""
+        waiting = [channel._in_poll for channel in list(self._poller._channels) if channel._in_poll]
+        sockets = [connection._sock for connection in waiting if connection._sock is not None]
+        answered, self._answered = self._answered, False
+        # What the main process has not come to read is an answer.
+        if answered or not sockets or _readable(sockets):
+            self._silent = 0
+        else:
+            self._silent += 1
+        return self._silent > 0 and self._silent % SILENT_LOOKS == 0
+
+    def hang_up(self) -> None:
+        """End its connections for whoever waits for an answer by one of them: the consumer then makes them anew."""
+        events = self._consumer.event_dispatcher
+        for connection in filter(None, (self._consumer.connection, events and events.connection)):
+            for channel in list(connection.transport.channels):
+                for pool in filter(None, (channel._pool, channel._async_pool)):
+                    process.hang_up(pool)
+
+
+def _readable(sockets: list[socket.socket]) -> bool:
+    poll = select.poll()
+    for one in sockets:
+        with suppress(OSError, ValueError):
+            poll.register(one, select.POLLIN)
+    return bool(poll.poll(0))
+
+
+class ReconnectGuard(bootsteps.StartStopStep):  # type: ignore[misc]
+    """Has the broker's connection made anew when no message would arrive by it any more.
+
+    A client that finds its connection broken before it first uses it makes another one and says nothing. Kombu hears of the end
+    and asks for messages no longer, nor does it look at the new connection. And a connection may end without anybody being told.
+    """
+
+    requires = ("celery.worker.consumer.tasks:Tasks",)
+
+    def __init__(self, consumer: Any, **_: Any) -> None:
+        self._on_tick: set[Callable[[], None]] = set()
+        self._asking: set[Callable[[], None]] = set()
+
+    def include_if(self, consumer: Any) -> bool:
+        """Only an event loop forgets to ask; the thread pool asks each time."""
+        return consumer.hub is not None
+
+    def start(self, consumer: Any) -> None:
+        """The consumer has a connection."""
+        global _line
+        self._on_tick = consumer.hub.on_tick
+        self._asking = {callback for callback in self._on_tick if callback.__module__ == "kombu.transport.redis"}
+        self._on_tick.add(self._check)
+        _line = _BrokerConnection(consumer)
+
+    def stop(self, consumer: Any) -> None:
+        """The consumer closes its connection."""
+        global _line
+        self._on_tick.discard(self._check)
+        _line = None
+
+    def _check(self) -> None:
+        if not self._asking <= self._on_tick:
+            raise ConnectionError("the connection was replaced by another one, which nobody reads")
+        if _deaf.is_set():
+            _deaf.clear()
+            raise ConnectionError("messages wait in Redis, and the connection brings none")
+
+
+app.steps["consumer"].add(ReconnectGuard)
+
+
+class Hearing:
+    """Finds out that this worker has become deaf: messages wait, it has a free process, and yet none has come for a while."""
+
+    def __init__(self, pool: Any) -> None:
+        self._pool = pool
+        self._came = self._silent = 0
+
+    def __call__(self) -> None:
+        if process.draining():
+            return  # it takes no more messages, and soon has no pool
+        runtime, came = process.runtime(), worker_state.all_total_count[0]
+        free = self._pool.num_processes - len(worker_state.reserved_requests)
+        queued = runtime.store.fleet.queue_length(runtime.settings.key_prefix)
+        may_be_deaf = free > 0 and came == self._came and queued > 0
+        self._came, self._silent = came, self._silent + 1 if may_be_deaf else 0
+        if self._silent >= DEAF_LOOKS:
+            self._silent = 0
+            _deaf.set()
+
+
+class Silence:
+    """Ends connections that have ended in silence, and sends again what they may have swallowed: given by Redis, got by nobody."""
+
+    def __init__(self) -> None:
+        self._swallowed = False
+
+    def __call__(self) -> None:
+        line = _line
+        # One that is set aside asks for nothing, so nothing is said to it.
+        if line is not None and line.is_silent() and not process.is_set_aside():
+            log.warning("connection.silent", effect="it is made anew")
+            self._swallowed = True
+            process.drop_connections()
+            line.hang_up()
+        if self._swallowed:
+            self._send_again()
+
+    def _send_again(self) -> None:
+        runtime = process.runtime()
+        queued = set(list_queued(runtime.store, runtime.settings.key_prefix))
+        lost = [agent_id for agent_id in runtime.store.leases.called() if agent_id not in queued]
+        if lost:
+            publish_agents(app, runtime.store, lost)
+            log.warning("messages.sent_again", agents=len(lost))
+        self._swallowed = False
+
+
+def list_queued(store: Store, queue: str) -> list[str]:
+    """The agents whose messages are queued, for all or for one worker: few, for only few are sent for at a time."""
+    found = []
+    for raw in store.fleet.queued(queue):
+        # What is none is refused by the one who reads it.
+        with suppress(PayloadRefused):
+            found.append(str(read_entry(raw).headers.get("id")))
+    return found
