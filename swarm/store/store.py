@@ -25,7 +25,7 @@ from swarm.store.streams import StreamStore
 
 
 class Store:
-    """The swarm's state in one Redis. A capability's own store takes its `keyspace`, which nobody else uses."""
+    """The swarm's state in one Redis. Only a capability's own store uses its `keyspace` directly."""
 
     def __init__(self, client: redis.Redis, prefix: str = "swarm") -> None:
         self._prefixes = Prefixes()
@@ -46,7 +46,7 @@ class Store:
         self.fleet = FleetStore(keyspace)
 
     def outlasting(self, outage: Outage) -> Self:
-        """The same, but every command waits until Redis can be had, for as long as `outage` lets it."""
+        """Copy the store, with commands that wait for Redis as long as `outage` allows."""
         batch = copy.copy(self)
         batch._open(self.keyspace.outlasting(outage))
         return batch
@@ -56,7 +56,7 @@ class Store:
         ping_or_raise(self.keyspace.no_retry)
 
     def explained(self) -> AbstractContextManager[None]:
-        """Whatever fails inside because Redis does not answer fails as `RedisUnavailable`."""
+        """Convert errors from a Redis that does not answer into `RedisUnavailable`."""
         return explained(self.keyspace.no_retry)
 
     def close(self) -> None:
@@ -65,5 +65,5 @@ class Store:
 
     @property
     def connections(self) -> Any:
-        """The pool of connections, for a process that must end them all."""
+        """The connection pool, for a process that must close all connections."""
         return self.keyspace.no_retry.connection_pool
