@@ -1,7 +1,7 @@
 """The options of a job's order. Each option is defined here once, and every surface takes it from here.
 
 Surfaces are Python (`Swarm.submit`, `swarm.client.aio`, `swarm.signature`, `Swarm.map`), the commands `run` and `map`, HTTP, MCP and the
-page. `tests/unit/test_order.py` holds each of them to all options, except those that it names with a reason.
+page. `tests/unit/test_order.py` holds each of them to all options, except those named with a reason.
 """
 
 from __future__ import annotations

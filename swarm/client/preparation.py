@@ -1,7 +1,7 @@
 """Checks and completes an order: the only place that decides what a job may start with.
 
 Every start of a job goes through `prepare_order`, so commands need no checks of their own. An explanation of an agent's permissions
-therefore shows exactly what the agent would get.
+therefore matches its actual permissions.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class StoredEntry:
 
     number: int
     seq: int
-    """Its number among all journal entries and events of the job."""
+    """The entry's number among all journal entries and events of the job."""
     document: str
     """The entry as JSON."""
 
