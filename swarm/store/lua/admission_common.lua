@@ -13,8 +13,7 @@
 -- P:bell:WORKER    list    an entry: an agent was set aside that this worker can run
 --
 -- An agent's `wants` are the capabilities it needs from that list. If not every worker offers them, the agent is set aside instead of
--- called.
--- Workers that offer them fetch as many agents as they have processes, so other workers are not counted.
+-- called. Workers that offer them fetch as many agents as they have processes, so other workers are not counted.
 --
 -- Only slightly more agents are called than can run at once, so a new agent of any job soon has its turn. A step that puts an agent in line
 -- or makes room also calls and publishes the next ones. The sweep does this for callers that died before.

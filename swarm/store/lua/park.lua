@@ -9,7 +9,7 @@
 --                     with its last text (`said`), unless a suitable board task is offered to it first
 --     budget          wait until current calls are settled; [tokens, cost] that must then be left: budgets_common.lua
 --     slot            wait for the requested slot: governor_common.lua
---     batch           wait for the reply to a batched request: batch_common.lua
+--     batch           wait for the reply to a batched request: lots_common.lua
 --     question, ask   wait for the answer to a question; this step asks it unless it was asked before: questions_common.lua
 -- Returns {'parked', publish} | {'go on', why: 'children' | 'tasks' | 'time' | 'mail' | 'answer' | 'budget' | 'batch' | 'slot' | 'nothing'} | {'repeat'} | {'stale'}
 --   | {'cancelled'}

@@ -1,8 +1,8 @@
 -- Handle expired leases, due timers, lost messages, and jobs beyond their time limit.
 --   batch     maximum number of each; 0: check only `dead`
 --   messages  JSON: the agents whose messages are queued
---   fresh     check leases only if a sweep has begun within so many seconds: otherwise Redis was away between the sweep and this step,
---             and no lease could be renewed; '': check them in any case
+--   fresh     check leases only if a sweep has begun within so many seconds: otherwise Redis was away between the sweep and this step
+--             (which may have waited in its queue), and no lease could be renewed; '': check them in any case
 --   dead      leases that ended early: agent, worker, agent, worker…
 -- Returns {publish, kill, rescued, quarantined}
 
