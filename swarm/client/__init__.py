@@ -1,1 +1,1 @@
-"""What programs and commands use: the client, its jobs and maps, the check of an order, work that is taken over."""
+"""The client for programs and commands: jobs, maps, the check of an order, and taking over work."""

@@ -20,33 +20,33 @@ from swarm.store.questions import Question
 
 ACTS = Table()
 """Acts on jobs, agents, questions and maps."""
-Reason = Annotated[str, Field(description="Default: who cancels.")]
+Reason = Annotated[str, Field(description="Default: the caller's name.")]
 
 
 class StartedJob(BaseModel):
-    """A job that was started, now or by an earlier order with the same idempotency key."""
+    """A job that this order or an earlier one with the same idempotency key started."""
 
     job: JobView
     new: bool
-    """This order started it."""
+    """False: an earlier order started the job."""
     warnings: list[str]
-    """What settings files held that could not be used."""
+    """Entries of settings files that could not be used."""
 
 
 class StartedMap(BaseModel):
-    """A map that was started."""
+    """A started map."""
 
     map: MapView
     warnings: list[str]
-    """What settings files held that could not be used."""
+    """Entries of settings files that could not be used."""
 
 
 class CancelledAgent(BaseModel):
-    """An agent that was cancelled."""
+    """A cancelled agent."""
 
     agent: AgentView
     ended: int
-    """How many agents that ended: it, and those below it."""
+    """Number of agents that ended: this one and those below it."""
 
 
 _IN_FOLDER: dict[str, Any] = {
@@ -70,14 +70,14 @@ NewMap = create_model(
 
 @ACTS.post("/jobs", "submit", takes=NewJob, status=201, headers={"Idempotency-Key": "idempotency_key"})
 def start_job(call: Invocation, wait_seconds: float, **order: Any) -> StartedJob:
-    """Start a job: a tree of agents works on it, on the fleet, and goes on whether or not anybody waits.
+    """Start a job: a tree of agents works on it on the fleet. It continues even if no client waits.
 
-    The agents see nothing of your conversation: the prompt says all that they have to know. It returns at once with the job's id (with
-    wait_seconds, when the job has ended or needs somebody). Look at it with get_job, follow it with follow_job. With an idempotency key,
-    an order that is sent again starts no second job (HTTP returns 200).
+    The agents see nothing of your conversation, so put everything they must know into the prompt. The call returns the job's id at once;
+    with wait_seconds, it waits until the job has ended or needs a person. Look at the job with get_job and follow it with follow_job.
+    The same order sent again with its idempotency key starts no second job (HTTP returns 200).
     """
     if (key := order["idempotency_key"]) is not None:
-        # Each caller has idempotency keys of its own: nobody finds the job of somebody else by guessing.
+        # Keys are separate for each caller, so a caller cannot find another one's job by guessing.
         order["idempotency_key"] = f"{call.by}/{key}"
     job = call.swarm.submit(**{**order, "workspace": order["workspace"] or call.folder})
     call.ready()
@@ -87,7 +87,7 @@ def start_job(call: Invocation, wait_seconds: float, **order: Any) -> StartedJob
 
 @ACTS.post("/maps", "submit", takes=NewMap, status=201)
 def start_map(call: Invocation, lines: list[str | dict[str, Any]], **order: Any) -> StartedMap:
-    """Start a map: a job for each line. An order that is sent twice starts two."""
+    """Start a map: a job for each line. The same order sent twice starts two maps."""
     started = call.swarm.map(over=lines, **order)
     return StartedMap(map=started.view(), warnings=started.warnings)
 
@@ -97,10 +97,10 @@ def send_message(
     call: Invocation,
     job: JobId,
     text: Words,
-    to: Annotated[Words, Field(description="An agent's name or id, `root`, or `*` for all that live.")] = "root",
+    to: Annotated[Words, Field(description="An agent's name or id, `root`, or `*` for all live agents.")] = "root",
     reply_to: Annotated[str, Field(description="The id of the message that this answers.")] = "",
 ) -> Delivery:
-    """Write to agents of a job, as its person; they read it before their next turn. One that has ended goes on with it."""
+    """Write to agents of a job as its person. They read it before their next turn; an ended agent continues with it."""
     return call.swarm.job(job).deliver(to, text, reply_to=reply_to)
 
 
@@ -108,13 +108,13 @@ def send_message(
 def mark_read(
     call: Invocation, job: JobId, up_to: Annotated[str, Field(description="The id of the last message that was read.")]
 ) -> int:
-    """Mark the messages up to one as read, for every client; returns how many are left."""
+    """Mark the messages up to this one as read, for every client. Returns the number of unread messages."""
     return call.swarm.job(job).mark_read(up_to)
 
 
 @ACTS.post("/jobs/{job}/cancel", "cancel")
 def cancel_job(call: Invocation, job: JobId, reason: Reason = "") -> JobView:
-    """Cancel a job with all its agents, at once and for good; one that has ended stays as it is."""
+    """Cancel a job with all its agents, at once and for good. A job that has ended is left unchanged."""
     found = call.swarm.job(job)
     found.cancel(_reason(call, reason), by=call.by)
     return found.view()
@@ -122,7 +122,7 @@ def cancel_job(call: Invocation, job: JobId, reason: Reason = "") -> JobView:
 
 @ACTS.post("/agents/{agent}/cancel", "cancel")
 def cancel_agent(call: Invocation, agent: AgentId, reason: Reason = "") -> CancelledAgent:
-    """Cancel an agent and everything below it, never above; one that has ended stays as it is."""
+    """Cancel an agent and everything below it, never above. An agent that has ended is left unchanged."""
     ends = _count_living(call.swarm, agent)
     call.swarm.cancel(agent, _reason(call, reason), by=call.by)
     return CancelledAgent(agent=call.swarm.agent(agent), ended=ends)
@@ -146,9 +146,9 @@ def _reason(call: Invocation, given: str) -> str:
 def compact_agent(
     call: Invocation,
     agent: AgentId,
-    focus: Annotated[str, Field(description="What the summary must hold above all.")] = "",
+    focus: Annotated[str, Field(description="The summary's main subject.")] = "",
 ) -> AgentView:
-    """Have an agent's conversation summarized before its next turn; nobody is woken for it, and the journal keeps everything."""
+    """Have an agent's conversation summarized before its next turn. This wakes no agent, and the journal keeps everything."""
     call.swarm.compact(agent, focus)
     return call.swarm.agent(agent)
 
@@ -157,18 +157,18 @@ def compact_agent(
 def answer_question(
     call: Invocation,
     question: Annotated[str, Field(description="The question's id.")],
-    answer: Annotated[Words, Field(description="`allow` or `deny` for a permission or a plan, else words.")],
-    reason: Annotated[str, Field(description="Told to the agent.")] = "",
-    mode: Annotated[str, Field(description="The permission mode that an approved plan is carried out in.")] = "",
+    answer: Annotated[Words, Field(description="`allow` or `deny` for a permission or a plan, else free text.")],
+    reason: Annotated[str, Field(description="Shown to the agent.")] = "",
+    mode: Annotated[str, Field(description="The permission mode for an approved plan.")] = "",
     always: Annotated[
-        bool, Field(description="Also allow what is plainly of the same kind, for the rest of the job.")
+        bool, Field(description="Also allow calls plainly of the same kind, for the rest of the job.")
     ] = False,
 ) -> Question:
-    """Answer a question; its agent goes on. To allow a command is to have it run: a model asks the person first."""
+    """Answer a question; its agent continues. Allowing a command runs it: a model asks the person first."""
     try:
         call.swarm.answer(question, answer, reason=reason, mode=mode, always=always, by=call.by)
     except QuestionClosed as error:
-        # Who was faster, and with what.
+        # Name the earlier answer and its author.
         raise explain(error, question=_find_question(call.swarm, question).model_dump(mode="json")) from error
     return _find_question(call.swarm, question)
 
@@ -183,19 +183,19 @@ def _find_question(swarm: Swarm, question_id: str) -> Question:
 @ACTS.post("/events", "send", status=201)
 def tell_event(
     call: Invocation,
-    key: Annotated[str, Field(description="As the agents that wait for it know it; the first event of a key stays.")],
+    key: Annotated[str, Field(description="The key that agents wait for; its first event stays.")],
     data: str = "",
     keep_seconds: Annotated[
-        float, Field(gt=0, le=MAX_KEEP_SECONDS, description="How long it is kept for those who wait later.")
+        float, Field(gt=0, le=MAX_KEEP_SECONDS, description="How long the event is kept for later waiters.")
     ] = KEEP_SECONDS,
 ) -> ExternalEvent:
-    """Tell an event from outside, in the caller's name: agents that wait for it go on. A second one changes nothing (HTTP returns 200)."""
+    """Report an external event in the caller's name: agents that wait for it continue. A second one changes nothing (HTTP returns 200)."""
     return call.swarm.event(key, data, keep_seconds=keep_seconds, by=call.by)
 
 
 @ACTS.post("/maps/{map}/retry", "submit")
 def retry_map(call: Invocation, map: MapId) -> MapView:
-    """Try all lines again that failed."""
+    """Try all failed lines again."""
     found = call.swarm.find_map(map)
     found.retry()
     return found.view()
@@ -203,7 +203,7 @@ def retry_map(call: Invocation, map: MapId) -> MapView:
 
 @ACTS.post("/maps/{map}/cancel", "cancel")
 def cancel_map(call: Invocation, map: MapId, reason: Reason = "") -> MapView:
-    """Begin no further lines, and cancel those that run; results that are there stay."""
+    """Start no further lines and cancel the running ones. Finished results stay."""
     found = call.swarm.find_map(map)
     found.cancel(_reason(call, reason), by=call.by)
     return found.view()

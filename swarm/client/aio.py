@@ -8,8 +8,8 @@
             print(event.kind)
         print((await job.wait()).text)
 
-Every call is the one of `swarm.client.swarm`, made on a thread. Following is asyncio's own: whoever follows a thousand jobs needs one loop,
-no thread.
+Every call runs the method of `swarm.client.swarm` on a thread. Following uses asyncio itself: one loop follows a thousand jobs without
+a thread.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Returned = TypeVar("Returned")
 
 
 class _OnThread:
-    """Something of the synchronous client, whose methods are called on threads."""
+    """An object of the synchronous client whose methods are called on threads."""
 
     _sync: Any
 
@@ -48,7 +48,7 @@ class _OnThread:
 def _on_thread(
     method: Callable[Concatenate[Subject, Given], Returned],
 ) -> Callable[Concatenate[Any, Given], Awaitable[Returned]]:
-    """The synchronous client's method with the same arguments, to be awaited."""
+    """Wrap a method of the synchronous client as an awaitable with the same arguments."""
 
     @wraps(method)
     async def call(self: _OnThread, /, *args: Given.args, **named: Given.kwargs) -> Returned:
@@ -60,7 +60,7 @@ def _on_thread(
 def _handing(
     method: Callable[Concatenate[client.Swarm, Given], Subject], handle: Callable[[Swarm, Subject], Returned]
 ) -> Callable[Concatenate[Swarm, Given], Coroutine[Any, Any, Returned]]:
-    """The same, where what is returned has a handle for asyncio."""
+    """Wrap a method that returns an object, and return that object's asyncio handle."""
 
     @wraps(method)
     async def call(self: Swarm, /, *args: Given.args, **named: Given.kwargs) -> Returned:
@@ -89,12 +89,12 @@ class Job(_OnThread):
     cancel = _on_thread(client.Job.cancel)
 
     async def follow(self, *, after: str = "0") -> AsyncIterator[Event]:
-        """As `swarm.Job.follow`: the job's events as they happen, up to its end."""
+        """Follow the job's events to its end, like `swarm.Job.follow`."""
         name, over = ("events", self.id), False
 
         async def ask() -> tuple[Any, bool]:
             found = await self._swarm.streams.wait({name: after}, 0 if over else _BLOCK_SECONDS)
-            # The end may have been trimmed away, or the job may have expired meanwhile.
+            # The end may have been trimmed, or the job may have expired meanwhile.
             return found, not found and await asyncio.to_thread(self._sync._has_ended, told=over)
 
         async for found, ended in follow_async(Outage(self._swarm.sync.tell, who=self.id), ask, _AWAY_SECONDS):
@@ -107,14 +107,14 @@ class Job(_OnThread):
                 over = event.kind == "job_ended"
 
     async def stream(self) -> AsyncIterator[StreamEvent]:
-        """As `swarm.stream`: typed events, with labels for people and whole contents for programs."""
+        """Follow typed events, with labels for people and whole contents for programs, like `swarm.stream`."""
         notifier = EventFeed(self._swarm.sync, self._sync)
         async for event in self.follow():
             for told in await asyncio.to_thread(notifier.tell, event):
                 yield told
 
     async def wait(self, timeout_seconds: float | None = None) -> JobView:
-        """Wait for the end and return the finished job. Raises `TimeoutError`; the job goes on then."""
+        """Wait for the end and return the finished job. Raises `TimeoutError`; the job continues then."""
         try:
             async with asyncio.timeout(timeout_seconds):
                 async for _ in self.follow():
@@ -141,7 +141,7 @@ class Map(_OnThread):
     _interpret = _on_thread(maps.Map.interpret)
 
     async def results(self, *, after: str = "0") -> AsyncIterator[LineResult]:
-        """As `swarm.Map.results`: what came of each line, as it comes, up to the map's end."""
+        """Follow the result of each line up to the map's end, like `swarm.Map.results`."""
         name = ("map", self.id, "results")
 
         async def ask() -> tuple[Any, list[LineResult], bool]:
@@ -157,7 +157,7 @@ class Map(_OnThread):
                 return
 
     async def wait(self) -> MapView:
-        """Wait for its end; the map as it then is."""
+        """Wait for the end and return the map."""
         async for _ in self.results():
             pass
         return await self.view()
@@ -170,7 +170,7 @@ class Swarm(_OnThread):
         self.sync = self._sync = client.Swarm(settings, tell=tell)
         """The synchronous client underneath."""
         self.streams = AsyncStreams(self.sync.settings, block_seconds=_BLOCK_SECONDS)
-        """The connection that is followed on."""
+        """The connection for following."""
 
     jobs = _on_thread(client.Swarm.jobs)
     agent = _on_thread(client.Swarm.agent)
@@ -193,6 +193,6 @@ class Swarm(_OnThread):
         await self.close()
 
     async def close(self) -> None:
-        """Give the connections back."""
+        """Release the connections."""
         await self.streams.aclose()
         await asyncio.to_thread(self.sync.close)

@@ -1,17 +1,17 @@
-"""A job as a step of a canvas of another Celery application, without a process of its workers that waits.
+"""A job as a step of another Celery application's canvas, without a waiting process among its workers.
 
     app = Celery("shop", broker=…, backend=…)
     install(app, broker="shop")
     chain(fetch.s(42), swarm.signature("Sum up:\\n{result}", workspace="/srv/shop"), mail.s()).delay()
 
-The step's task puts a job on the swarm's queue and gives its process back, in the state `SWARM`. The job carries the step's own
-message with it (its id, the rest of its chain, its group and chord, callbacks and errbacks), which the swarm's workers publish again
-when the job has ended: then the task returns the job's answer or raises `JobFailed`, and Celery goes on as after any other task.
+The step's task puts a job on the swarm's queue and releases its process, in the state `SWARM`. The job carries the step's own
+message: its id, the rest of its chain, its group and chord, callbacks and errbacks. The swarm's workers publish that message again
+when the job has ended. Then the task returns the job's answer or raises `JobFailed`, and Celery continues as after any other task.
 
-Guarantees: a step makes one job, however often its message is delivered, for the job's id is derived from the step's; a message that
-was lost on the way back is published again until the step has its result; a step that has its result is not run again. As
-with any Celery task that is delivered twice, what follows a step may be sent twice, under the same task id, if its worker dies between
-that and storing the result.
+Guarantees: a step makes one job, however often its message is delivered, because the job's id is derived from the step's. A message
+lost on the way back is published again until the step has its result. A step with a result is not run again. As with any Celery task
+that is delivered twice, a step's successors may be sent twice under the same task id. This happens if the worker dies between
+sending them and storing the result.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ TASK_NAME = "swarm.job"
 WAITING = "SWARM"
 """The state of a step whose job has not ended; its result's `info` is `{"job_id": …}` then."""
 PLACE = "{result}"
-"""What of a prompt the previous step's result takes the place of."""
+"""The part of a prompt that the previous step's result replaces."""
 _REVOKED_SECONDS = 60.0
 
 
@@ -57,9 +57,9 @@ _REVOKED_SECONDS = 60.0
 def signature(order: StepOrder) -> Signature:
     """A job as a step of a canvas. The options are the fields of `StepOrder`; the workspace must be an absolute path.
 
-    The result of the step before takes the place of each `{result}` in the prompt: text as it is, anything else as JSON. Without such a
-    place it is appended; an immutable signature (`.set(immutable=True)`) gets none. The step's result is the job's text, or its data
-    if a `result_schema` was asked for. Raises `ConfigurationError` for options that cannot be used.
+    The previous step's result replaces each `{result}` in the prompt: text unchanged, anything else as JSON. If the prompt has no
+    `{result}`, the result is appended; an immutable signature (`.set(immutable=True)`) gets none. The step's result is the job's text,
+    or its data with a `result_schema`. Raises `ConfigurationError` for options that cannot be used.
     """
     given = options_given(order) | {"workspace": str(order.workspace)}
     if not Path(given["workspace"]).is_absolute():
@@ -70,7 +70,7 @@ def signature(order: StepOrder) -> Signature:
 
 
 def job_id_of(task_id: str) -> str:
-    """The job of a step, by the step's task id: of an `AsyncResult`, its `id`."""
+    """The id of a step's job; `task_id` is the `id` of its `AsyncResult`."""
     return job_id_for(_key_of(task_id))
 
 
@@ -79,19 +79,19 @@ def _key_of(task_id: str) -> str:
 
 
 def install(app: Celery, *, broker: str, settings: Settings | None = None) -> Task:
-    """Have the workers of an application run steps that are jobs; returns the task.
+    """Have an application's workers run steps that are jobs; returns the task.
 
-    `broker` is the name by which the swarm's workers know this application's broker (`SWARM_BROKERS`); `settings` says which swarm
-    it is (default: the environment's).
+    `broker` is this application's name in the `SWARM_BROKERS` of the swarm's workers; `settings` selects the swarm (default: the
+    environment's).
     """
 
     @cache
     def swarm() -> Swarm:
-        # Made when first used, for a process that was forked with a connection must not use that.
+        # Made on first use: a forked process must not use its parent's connection.
         return Swarm(settings)
 
     class JobStep(Task):  # type: ignore[misc]
-        """The base of the step's task: once the step has its result, its message need not come again."""
+        """The base of the step's task; a step with a result needs no further message."""
 
         abstract = True
 
@@ -105,7 +105,7 @@ def install(app: Celery, *, broker: str, settings: Settings | None = None) -> Ta
         bind=True,
         base=JobStep,
         name=TASK_NAME,
-        # It does little and can be repeated: a worker that dies in it shall not lose it.
+        # The task is short and repeatable, so a worker that dies in it must not lose it.
         acks_late=True,
         reject_on_worker_lost=True,
         autoretry_for=(RedisUnavailable, *REDIS_ERRORS),
@@ -151,7 +151,7 @@ def _start(task: Task, swarm: Swarm, broker: str, before: tuple[Any, ...], given
     request, order = task.request, dict(given)
     order["prompt"] = fill(str(order.get("prompt", "")), before)
     if not request.is_eager:
-        # Before there is a job, for its end may be told before this goes on.
+        # Before the job exists, because its end may be reported before this continues.
         task.update_state(state=WAITING, meta={"job_id": job_id_of(request.id)})
         order |= {"on_end": _message_of(task, given), "broker": broker}
     order["idempotency_key"] = _key_of(request.id)
@@ -162,15 +162,15 @@ def _start(task: Task, swarm: Swarm, broker: str, before: tuple[Any, ...], given
 
 
 def _message_of(task: Task, given: Mapping[str, Any]) -> Signature:
-    """The step's message, to come again: under its id, with all that follows it."""
+    """The step's message, to be published again under its id with everything that follows it."""
     message = task.signature_from_request(args=(), kwargs={**given, "began": True})
-    # It may come late, and it has begun in time.
+    # The step began in time, so its message may arrive late.
     message.options.pop("expires", None)
     return message.set(ignore_result=True) if task.request.ignore_result else message
 
 
 def fill(prompt: str, before: tuple[Any, ...]) -> str:
-    """The prompt with the result of the step before."""
+    """Insert the previous step's result into the prompt."""
     if not before:
         return prompt
     [result] = before
@@ -186,13 +186,13 @@ def _settle(swarm: Swarm, step_id: str) -> None:
     try:
         Callbacks(swarm.store.keyspace).settle(job_id_of(step_id))
     except RedisError as error:
-        # It comes again then, finds its result, and is settled.
+        # The message arrives again, finds the result, and is settled.
         log.warning("step.not_settled", task_id=step_id, error=error)
 
 
 def _revoking(swarm: Any) -> type:
     class Revoking(bootsteps.StartStopStep):  # type: ignore[misc]
-        """Cancels the jobs of steps that are revoked. Celery only notes their ids, for no process runs them."""
+        """Cancel the jobs of revoked steps. Celery only records their ids, because no process runs them."""
 
         def __init__(self, worker: Any, **_: Any) -> None:
             self._over = threading.Event()
@@ -209,14 +209,14 @@ def _revoking(swarm: Any) -> type:
                 try:
                     self._look()
                 except (RedisError, SwarmError, RuntimeError) as error:
-                    # The ids may change while they are read. It is looked again.
+                    # The ids may change during the read; the next round reads them again.
                     log.warning("revoked.failed", error=error)
 
         def _look(self) -> None:
             now, revoked = time.monotonic(), list(worker_state.revoked)
             self._seen = {step: self._seen.get(step, now) for step in revoked}
             for step, since in self._seen.items():
-                # A step that is just being started has no job yet.
+                # A step that is just starting has no job yet.
                 if now - since < _REVOKED_SECONDS and cancel_step(swarm(), step):
                     self._seen[step] = -math.inf
 
@@ -224,9 +224,9 @@ def _revoking(swarm: Any) -> type:
 
 
 def cancel_step(swarm: Swarm, task_id: str) -> bool:
-    """Cancel the job of a step; False if it has none yet."""
+    """Cancel a step's job; False if it has none yet."""
     try:
-        swarm.cancel(root_agent_id(job_id_of(task_id)), "the step of a canvas that it was for was revoked", by="canvas")
+        swarm.cancel(root_agent_id(job_id_of(task_id)), "the canvas step of this job was revoked", by="canvas")
     except UnknownAgent:
         return False
     return True

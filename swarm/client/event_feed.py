@@ -1,4 +1,4 @@
-"""From a job's events and its agents' journals to the stream of typed events."""
+"""Turns a job's events and its agents' journals into the stream of typed events."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _OF_JOB = ("data", "reason", "stopped_at", "agents", "turns", "usage", "cost_usd
 _TOLD: dict[str, type[Prompt | Reply | ToolResult | ModelFailed]] = {
     **{"prompt": Prompt, "reply": Reply, "result": ToolResult, "failure": ModelFailed},
 }
-"""By the kind of an item, the event that it is."""
+"""Event type of each kind of item."""
 _STATES: dict[str, Any] = {
     **{"running": "running", "parked": "parked"},
     **dict.fromkeys(("woken", "handed_over", "rescued", "resumed"), "queued"),
@@ -42,32 +42,32 @@ _STATES: dict[str, Any] = {
 
 
 def stream(swarm: Swarm, job: Job) -> Iterator[StreamEvent]:
-    """All that has happened in a job, and what happens until it ends. Raises `JobLost`."""
+    """Yield all events of a job, past and future, until it ends. Raises `JobLost`."""
     notifier = EventFeed(swarm, job)
     for event in job.follow():
         yield from notifier.tell(event)
 
 
 class EventFeed:
-    """Tells what one job's events mean; given them in order, it leaves nothing of the journals out. Not thread-safe."""
+    """Translates one job's events, in order, without omitting any journal entry. Not thread-safe."""
 
     def __init__(self, swarm: Swarm, job: Job) -> None:
         self._swarm, self._job = swarm, job
         self._read: dict[str, int] = {}
-        """Entries of each agent's journal that were told."""
+        """Number of reported entries of each agent's journal."""
         self._agents: dict[str, AgentView] = {}
         self._narrators: defaultdict[str, Narrator] = defaultdict(Narrator)
         self._waits: dict[str, str] = {}
 
     def tell(self, event: Event) -> list[StreamEvent]:
-        """What the next event means: first what its agent has lived up to it, then the event itself."""
+        """Translate the next event: first its agent's journal up to it, then the event itself."""
         about = self._about(event)
         told = [found for seq, item in self._items(event) for found in self._tell_item(seq, item, about)]
         lifecycle = self.happened(event)
         return [*told, *([lifecycle] if lifecycle is not None else [])]
 
     def happened(self, event: Event) -> StreamEvent | None:
-        """What the event means by itself."""
+        """Translate the event alone."""
         return self._tell_event(event, {**self._about(event), "seq": event.seq, "at": event.at})
 
     def _about(self, event: Event) -> dict[str, Any]:
@@ -78,10 +78,10 @@ class EventFeed:
             agent = self._agents[event.agent_id] = self._swarm.store.agents.get(event.agent_id)
         return {"job_id": self._job.id, "agent_id": agent.id, "label": agent.label}
 
-    # -- what agents live --------------------------------------------------------------------------------------
+    # -- journal entries ---------------------------------------------------------------------------------------
 
     def _items(self, event: Event) -> Iterator[tuple[int, Item]]:
-        """What came before the event, each with its place in the job."""
+        """The journal items before the event, each with its number in the job."""
         if event.agent_id not in self._agents:
             return
         while page := self._swarm.store.journals.stored(event.agent_id, after=self._read.get(event.agent_id, 0)):
@@ -101,13 +101,13 @@ class EventFeed:
         elif item.kind == "wait":
             self._waits[about["agent_id"]] = item.facts["waits_for"]
 
-    # -- what happens to them ----------------------------------------------------------------------------------
+    # -- lifecycle events --------------------------------------------------------------------------------------
 
     def _tell_event(self, event: Event, about: dict[str, Any]) -> StreamEvent | None:
         fields = event.fields
         match event.kind:
             case "progress" | "read":
-                return None  # what it tells of is told by the journal
+                return None  # the journal reports this
             case "job_started":
                 view = self._job.view()
                 return JobStarted(**about, title=view.title, workspace=view.workspace, rehearsed=view.rehearsed)

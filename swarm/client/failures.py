@@ -1,4 +1,4 @@
-"""Failures as remote callers see them: a status, a code for programs, and words for people. HTTP, the page and MCP share the table."""
+"""Failures as remote callers see them: a status, a code for programs, a text for people. HTTP, the page and MCP share the table."""
 
 from __future__ import annotations
 
@@ -34,28 +34,28 @@ _TABLE: tuple[tuple[type[SwarmError] | tuple[type[SwarmError], ...], int, str], 
     (RedisUnavailable, 503, "redis_away"),
     (SwarmError, 400, "refused"),
 )
-"""Status and code of an error; the first row that fits counts."""
+"""Status and code of an error; the first matching row counts."""
 
 
 class ErrorDetail(BaseModel):
-    """Why a request was not done."""
+    """The reason why a request failed."""
 
     model_config = ConfigDict(extra="allow")
 
     code: str
     """For programs: `bad_request`, `unauthorized`, `forbidden`, `unknown`, `refused`, `question_closed`, `conflict`, `redis_away` …"""
     message: str
-    """For people: what, which, what to do."""
+    """For people: what happened, to which object, and what to do."""
 
 
 class Failure(BaseModel):
-    """The body of every answer that is not a success."""
+    """The body of every unsuccessful response."""
 
     error: ErrorDetail
 
 
 class Refusal(SwarmError):
-    """A request that is refused; `details` are further fields of the error."""
+    """A refused request; `details` are further fields of the error."""
 
     def __init__(self, status: int, code: str, message: str, **details: Any) -> None:
         self.status, self.code, self.details = status, code, details
@@ -68,28 +68,28 @@ class Refusal(SwarmError):
 
 
 class BadRequest(Refusal):
-    """A request that cannot be understood; `field` names the faulty part, if it is one."""
+    """A request that cannot be understood; `field` names the faulty part, if there is one."""
 
     def __init__(self, message: str, field: str = "") -> None:
         super().__init__(400, "bad_request", message, **({"field": field} if field else {}))
 
 
 class NotThere(Refusal):
-    """A path that names something that does not exist."""
+    """A path to something that does not exist."""
 
     def __init__(self, message: str) -> None:
         super().__init__(404, "unknown", message)
 
 
 def not_valid(error: ValidationError, where: str) -> BadRequest:
-    """The first fault of what a caller sent."""
+    """The first fault in a caller's input."""
     first = error.errors()[0]
     field = ".".join(map(str, first["loc"]))
     return BadRequest(f"{where}: {field + ': ' if field else ''}{first['msg']}", field)
 
 
 def explain(error: BaseException, **details: Any) -> Refusal:
-    """The refusal that tells a caller of an error; status 500 is a fault of the server's own."""
+    """The refusal that reports an error to a caller; status 500 is a fault of the server."""
     if isinstance(error, Refusal):
         return error
     if isinstance(error, BeyondCeiling):
@@ -99,4 +99,4 @@ def explain(error: BaseException, **details: Any) -> Refusal:
             return Refusal(status, code, str(error), **details)
     if isinstance(error, REDIS_ERRORS):
         return Refusal(503, "redis_away", "Redis does not answer; try again")
-    return Refusal(500, "failed", f"a fault of the server ({type(error).__name__}); its log says more")
+    return Refusal(500, "failed", f"the server failed ({type(error).__name__}); see its log")

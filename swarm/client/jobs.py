@@ -1,4 +1,4 @@
-"""One job as its person has it: to look at, follow, wait for, write to and cancel."""
+"""A person's handle on one job: read, follow, wait, write and cancel."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _IDLE_SECONDS = 1.0
 
 
 def show_lack(agent: AgentView, workers: Sequence[Has] | None) -> AgentView:
-    """The agent, with why none of the workers can run it; `workers` is None where nobody has looked."""
+    """Add the reason why no worker can run the agent; `workers` is None if they were not looked up."""
     if workers is None or agent.state != "queued":
         return agent
     needs = read_needs(agent.needs)
@@ -33,32 +33,32 @@ def show_lack(agent: AgentView, workers: Sequence[Has] | None) -> AgentView:
 
 
 class Job(Messages):
-    """A handle on one job, its person's correspondence with it among the rest."""
+    """A handle on one job, including its person's correspondence."""
 
     def __init__(self, swarm: Swarm, job_id: str, *, warnings: Sequence[str] = (), new: bool = False) -> None:
         super().__init__(swarm.store, job_id, swarm.publish, Outage(swarm.tell, who=job_id))
         self._swarm = swarm
         self.warnings = list(warnings)
-        """What the settings files held that could not be used, when it was submitted."""
+        """Entries of settings files that could not be used at submission."""
         self.new = new
-        """Whether this submission made it, and not an earlier one with the same idempotency key."""
+        """Whether this submission made the job, not an earlier one with the same idempotency key."""
 
     def __repr__(self) -> str:
         return f"Job({self.id!r})"
 
     def view(self) -> JobView:
-        """The job as it stands now. Raises `UnknownAgent` once it has expired."""
+        """The job's current state. Raises `UnknownAgent` once it has expired."""
         return self._store.jobs.get(self.id)
 
     def agents(self) -> list[AgentView]:
-        """All its agents as they stand, oldest first; the root is the first."""
+        """All agents in their current state, oldest first; the root is the first."""
         records = self._store.agents.of(self.id)
-        # Nobody is asked who could serve them as long as none waits.
+        # Workers are looked up only while an agent waits for one.
         workers = self._swarm.workers() if any(one.state == "queued" for one in records) else None
         return [show_lack(record, workers) for record in records]
 
     def find_unmet(self) -> str:
-        """Why nobody can run what is queued of this job now; empty if somebody can, or nothing waits for it."""
+        """The reason why no worker can run the job's queued agents; empty if one can, or none is queued."""
         return next((agent.unserved for agent in self.agents() if agent.unserved), "")
 
     @overload
@@ -68,11 +68,10 @@ class Job(Messages):
     def follow(self, *, after: str = "0", idle_seconds: float) -> Iterator[Event | None]: ...
 
     def follow(self, *, after: str = "0", idle_seconds: float | None = None) -> Iterator[Event | None]:
-        """The job's events from `after` on, as they happen, up to its end (the last one, if it has gone on after an end).
+        """Follow the job's events after `after` up to its end (the last one, if it continued after an end).
 
-        With `idle_seconds`, None is yielded whenever nothing has happened for so long, so that the caller can redraw or give up. A Redis
-        that is away is waited for, however long that takes, and `Swarm.tell` is told so. Raises `JobLost` if it comes back without
-        the job.
+        With `idle_seconds`, None is yielded after that long without an event, so that the caller can redraw or give up. The call waits
+        for an unavailable Redis as long as needed and reports this to `Swarm.tell`. Raises `JobLost` if Redis comes back without the job.
         """
         happened = self._watch(after, _IDLE_SECONDS if idle_seconds is None else idle_seconds)
         return happened if idle_seconds is not None else (event for event in happened if event is not None)
@@ -82,7 +81,7 @@ class Job(Messages):
 
         def ask() -> tuple[list[tuple[str, dict[str, str]]], bool]:
             found = self._store.streams.wait(("events", self.id), after, 0 if over else idle_seconds)
-            # The end may have been trimmed away, or the job may have expired meanwhile.
+            # The end may have been trimmed, or the job may have expired meanwhile.
             return found, not found and self._has_ended(told=over)
 
         for answer in follow(self._outage, ask, min(0.5, idle_seconds)):
@@ -95,11 +94,11 @@ class Job(Messages):
             for after, fields in found:
                 event = read_event(after, fields)
                 yield event
-                # Somebody may have written to its root since, so that it went on.
+                # A later message to its root may have continued it.
                 over = event.kind == "job_ended"
 
     def _has_ended(self, *, told: bool = False) -> bool:
-        """Whether it is over; one that has expired since that was `told` is. Raises `JobLost`."""
+        """Whether the job has ended, or has expired after its end was reported (`told`). Raises `JobLost`."""
         try:
             return self.view().ended
         except UnknownAgent as error:
@@ -108,41 +107,41 @@ class Job(Messages):
             raise JobLost(self.id) from error
 
     def wait(self, timeout_seconds: float | None = None) -> JobView:
-        """Wait for the end and return the finished job. Raises `TimeoutError`; the job goes on then."""
+        """Wait for the end and return the finished job. Raises `TimeoutError`; the job continues then."""
         deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
         for _ in self.follow(idle_seconds=0.5):
             if deadline is not None and time.monotonic() > deadline:
-                if (view := self.view()).ended:  # what is followed yet is its past
+                if (view := self.view()).ended:  # the remaining events are past ones
                     return view
-                raise TimeoutError(f"job {self.id} has not ended within {timeout_seconds} s; it goes on")
+                raise TimeoutError(f"job {self.id} has not ended within {timeout_seconds} s; it continues")
         return self.view()
 
     def deliver(self, to: str, text: str, *, reply_to: str = "") -> Delivery:
-        """As `send`; returns who got the message, and who of a broadcast did not. Raises `BeyondCeiling` as `Swarm.hold_job` does."""
+        """Send like `send`, and return who did and did not get the message. Raises `BeyondCeiling` as `Swarm.hold_job` does."""
         self._swarm.hold_job(self.id)
         return super().deliver(to, text, reply_to=reply_to)
 
     def board(self) -> list[TaskView]:
-        """The tasks of its board, by number."""
+        """The tasks of the job's board, by number."""
         return Board(self._store.keyspace, self.id).tasks()
 
     def task_texts(self) -> dict[int, TaskTexts]:
-        """By number, the descriptions, results and notes of all tasks of the board."""
+        """Descriptions, results and notes of all board tasks, by number."""
         board = Board(self._store.keyspace, self.id)
         return board.texts([task.number for task in board.tasks()])
 
     def pad(self) -> list[PadPage]:
-        """The pages of its scratchpad, by name."""
+        """The pages of the job's scratchpad, by name."""
         return Pad(self._store.keyspace, self.id).pages()
 
     def page(self, name: str) -> tuple[PadPage, str]:
-        """One page of the scratchpad, and its text. Raises `PadRefused`."""
+        """One page of the scratchpad and its text. Raises `PadRefused`."""
         return Pad(self._store.keyspace, self.id).read(name)
 
     def work(self) -> Work:
-        """What the job did to files, if it works on a copy of its workspace. Raises `NoWork`, `GitFailed`."""
+        """The job's file changes, if it works on a copy of its workspace. Raises `NoWork`, `GitFailed`."""
         return self._swarm.work(root_agent_id(self.id))
 
     def cancel(self, reason: str = "cancelled by a person", *, by: str = USER) -> None:
-        """Cancel the job: every agent of it, at once and for good. `by` says who did."""
+        """Cancel the job with every agent, at once and for good. `by` names the author."""
         self._swarm.cancel(root_agent_id(self.id), reason, by=by)

@@ -1,7 +1,7 @@
-"""One map as whoever made it has it: to read results from, wait for, retry, and cancel.
+"""A handle on one map: read results, wait, retry and cancel.
 
-A map is durable: lines are begun and noted by Redis and the workers, whether this program lives or not. Its id is all that it takes to
-go on reading it.
+A map is durable: Redis and the workers start lines and record results even if this program dies. Its id is enough to continue
+reading.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from swarm.client.swarm import Swarm
 
 DEFAULT_AT_ONCE = 20
-"""Lines at work at once: a map is one of those who share the fleet."""
+"""Lines at work at once; a map shares the fleet with other jobs."""
 MOST_BATCH = 10_000
-"""The same of lines that wait for a batch, which take nothing from others meanwhile."""
+"""Lines that wait for a batch at once; they take nothing from others meanwhile."""
 _OWN = {"agent_id", "job_id", "prompt", "description"}
 _OWN_FILES = {"workspace", "base"}
 _LABEL_LENGTH = 80
@@ -52,24 +52,24 @@ class Map:
         self._maps = Maps(swarm.store.keyspace)
         self._outage = Outage(swarm.tell, who=map_id)
         self.warnings = list(warnings)
-        """What the settings files held that could not be used, when it was made."""
+        """Entries of settings files that could not be used at submission."""
 
     def __repr__(self) -> str:
         return f"Map({self.id!r})"
 
     def view(self) -> MapView:
-        """The map as it stands now. Raises `UnknownMap`."""
+        """The map's current state. Raises `UnknownMap`."""
         return self._maps.view(self.id)
 
     def results(self, *, after: str = "0") -> Iterator[LineResult]:
-        """What came of each line, as it comes, up to the map's end; from a place on, or from the beginning.
+        """Yield the result of each line up to the map's end, from a cursor or from the beginning.
 
-        A line that failed and was tried again by `retry` comes again; one that was done comes once. A Redis that is away is waited for.
+        A failed line that `retry` tries again is yielded again; a completed line is yielded once. The call waits for an unavailable Redis.
         """
         return (found for found in self.follow(after=after) if found is not None)
 
     def follow(self, *, after: str = "0", idle_seconds: float = 1.0) -> Iterator[LineResult | None]:
-        """As `results`, with None whenever nothing has come for so long. Raises `JobLost` if Redis comes back without the map."""
+        """Follow like `results`, with None after each idle interval. Raises `JobLost` if Redis comes back without the map."""
 
         def ask() -> tuple[str, list[LineResult], bool]:
             found = self._swarm.store.streams.wait(("map", self.id, "results"), after, idle_seconds)
@@ -85,44 +85,44 @@ class Map:
                 yield None
 
     def interpret(self, found: Sequence[tuple[str, dict[str, str]]]) -> tuple[list[LineResult], bool]:
-        """The results that some entries of the map's stream tell, and whether no more will come. Raises `JobLost`."""
+        """Decode entries of the map's stream: their results, and whether no more will come. Raises `JobLost`."""
         try:
             read = self._maps.interpret(self.id, found)
-            # An end may be that of an earlier time, and whoever asks for what comes after the last one is told at once.
+            # An end may be an earlier one, and a read after the last one returns at once.
             over = (not read or isinstance(read[-1], MapEnd)) and self.view().ended
         except UnknownMap as error:
             raise JobLost(self.id) from error
         return [each for each in read if isinstance(each, LineResult)], over
 
     def results_so_far(self) -> Iterator[LineResult]:
-        """The results that are there now."""
+        """Yield the results that exist now."""
         after = "0"
         while found := self._maps.read(self.id, after, 0):
             after = found[-1].position
             yield from (each for each in found if isinstance(each, LineResult))
 
     def wait(self) -> MapView:
-        """Wait for its end; the map as it then is."""
+        """Wait for the end and return the map."""
         for _ in self.follow():
             pass
         return self.view()
 
     def failures(self) -> list[LineResult]:
-        """The lines that failed for good, by number, with why."""
+        """The lines that failed for good, by number, with the reason."""
         failed = set(self._maps.failed(self.id))
         last = {each.line: each for each in self.results_so_far() if each.line in failed}
         return [last[number] for number in sorted(last)]
 
     def go_on(self, *, max_running: int | None = None, budget_usd: float | None = None) -> None:
-        """Have it go on within other bounds; with more money also after it has stopped.
+        """Continue the map within other bounds; with more money also after it has stopped.
 
-        Raises `ConfigurationError` for what never began.
+        Raises `ConfigurationError` for a map that never began.
         """
         for signals in self._maps.go_on(self.id, max_running=max_running, budget_usd=budget_usd):
             self._swarm.publish(signals)
 
     def retry(self) -> int:
-        """Try all lines again that failed; how many those are. Raises `BeyondCeiling` where the caller could not have made the map."""
+        """Try all failed lines again; returns their number. Raises `BeyondCeiling` if the caller could not have made the map."""
         folder = Path(self.view().workspace)
         unsaid = {**dict.fromkeys(_OWN, ""), "workspace": str(folder)}
         spec = AgentSpec.model_validate({**unsaid, **self._maps.template(self.id)})
@@ -143,14 +143,14 @@ class Map:
             ceiling.hold(Privileges(budget_usd=self.view().budget_usd or math.inf))
 
     def cancel(self, reason: str = "its map was cancelled by a person", *, by: str = USER) -> None:
-        """Begin no further lines, and cancel those that run; results that are there stay. `by` says who did."""
+        """Start no further lines and cancel the running ones. Finished results stay. `by` names the author."""
         for root in self._maps.cancel(self.id):
             self._swarm.cancel(root, reason, by=by)
 
 
 @dataclass(frozen=True)
 class PreparedMap:
-    """A map that can be started: each line's job is as `job`, with the line's own prompt."""
+    """A map ready to start: each line's job is `job` with the line's own prompt."""
 
     job: PreparedJob
     lines: list[Line]
@@ -161,7 +161,7 @@ class PreparedMap:
     budget_usd: float | None
 
     def record(self, retention_seconds: float) -> dict[str, Any]:
-        """What is kept of it for all its lines."""
+        """The map's record, shared by all its lines."""
         spec = clean(self.job.spec)
         agent = {name: value for name, value in agent_fields(spec).items() if name not in ("spec", "label")}
         record = {
@@ -182,7 +182,7 @@ class PreparedMap:
 def prepare_map(
     order: MapOrder, settings: Settings, *, ceiling: Ceiling = UNLIMITED, trust: Trust | None = None
 ) -> PreparedMap:
-    """Check the order for a map, as `prepare_order` does for a job."""
+    """Check a map's order, like `prepare_order` for a job."""
     lines = check_lines(order.over)
     prompts = fill_prompts(order.prompt, lines)
     ceiling.hold(Privileges(budget_usd=order.budget_usd))
@@ -201,7 +201,7 @@ def prepare_map(
 
 
 def place_map(swarm: Swarm, prepared: PreparedMap) -> Map:
-    """Start a map; it is durable when this returns. Raises `RedisUnavailable`, and `GitFailed` where files cannot be sent to the hub."""
+    """Start a map; it is durable on return. Raises `RedisUnavailable`, and `GitFailed` if files cannot be sent to the hub."""
     map_id, job, settings = new_map_id(), prepared.job, swarm.settings
     catalogue, carried = job.catalogue.model_dump_json(), job.documents
     record = prepared.record(settings.retention_seconds) | {
@@ -230,7 +230,7 @@ def place_map(swarm: Swarm, prepared: PreparedMap) -> Map:
 
 
 def fill_prompts(template: str, lines: Sequence[Line]) -> list[str]:
-    """The prompt of each line. Raises `ConfigurationError` for what cannot be one, with the line's number."""
+    """The prompt of each line. Raises `ConfigurationError` with the line's number for an unusable prompt."""
     prompts = list(fill_all(template, lines))
     for number, prompt in enumerate(prompts, 1):
         try:
@@ -241,7 +241,7 @@ def fill_prompts(template: str, lines: Sequence[Line]) -> list[str]:
 
 
 def _attempt(settings: Settings, spec: AgentSpec, folder: Path, job_id: str) -> Attempt:
-    """The job of an attempt; where each job has files of its own, with the commit that they begin as."""
+    """The job of an attempt; a job with its own files also gets their first commit."""
     root_id = root_agent_id(job_id)
     if not has_own_files(spec):
         return Attempt(job_id, root_id)

@@ -1,7 +1,7 @@
-"""What a person and the agents of a job write to each other: sending, the person's mailbox, waiting for a reply.
+"""Messages between a person and a job's agents: sending, the person's mailbox, waiting for a reply.
 
-Guarantees: a message is delivered once, even if the connection breaks while it is sent; what a person has not marked as read
-stays unread, for every client.
+Guarantees: a message is delivered once, even if the connection breaks while it is sent. A message stays unread for every client
+until a person marks it as read.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from swarm.store.store import Store
 from swarm.store.values import DELIVERIES_AT_ONCE, OutgoingMessage, Signals
 
 _LOOK_SECONDS = 0.25
-"""How often it is looked whether a reply can still come."""
+"""Interval of the check whether a reply can still come."""
 
 
 class Delivery(BaseModel, frozen=True):
-    """A message that was delivered."""
+    """A delivered message."""
 
     receivers: dict[str, str]
     """Agent id → the message's id in that agent's mailbox."""
     names: list[str]
-    """Who got it, by name where there is one."""
+    """The receivers, by name or id."""
     left_out: list[str] = []
-    """Of a broadcast: who did not, because the mailbox is full or the agent ended just now."""
+    """Receivers that a broadcast missed: a full mailbox, or an agent that ended just now."""
 
     @property
     def id(self) -> str:
-        """The message's id; of a broadcast, the latest one."""
+        """The message's id; for a broadcast, the latest one."""
         return max(self.receivers.values(), key=position_of)
 
 
 class Mailbox(BaseModel, frozen=True):
-    """The mailbox of one agent, oldest first, and how far the agent has read it."""
+    """One agent's mailbox, oldest first, and the agent's read position."""
 
     messages: list[Message]
     read_up_to: str
@@ -60,15 +60,15 @@ class Messages:
         self._outage = outage or Outage(lambda what: None, who=job_id)
 
     def send(self, to: str, text: str, *, reply_to: str = "") -> str:
-        """Write to agents of the job, as its person: `to` is a name, an id, `root`, or `*` for all that live.
+        """Write to agents of the job as its person: `to` is a name, an id, `root`, or `*` for all live agents.
 
-        Returns the message's id. An agent that has ended (and was not cancelled) goes on with it; after the job's end that is
-        only `root`. Raises `MessageRefused`, which says why: no such agent, a full mailbox, a message that is too long.
+        Returns the message's id. An ended agent that was not cancelled continues with it; after the job's end only `root` does. Raises
+        `MessageRefused` with the reason: no such agent, a full mailbox, a message that is too long.
         """
         return self.deliver(to, text, reply_to=reply_to).id
 
     def deliver(self, to: str, text: str, *, reply_to: str = "") -> Delivery:
-        """As `send`; returns who got the message, and who of a broadcast did not."""
+        """Send like `send`, and return who did and did not get the message."""
         receivers = self._store.mail.directory(self.id).find(to, self.id)
         outgoing = OutgoingMessage(
             job=self.id,
@@ -98,18 +98,18 @@ class Messages:
                 text, read_record(Catalogue, self._store.jobs.catalogue(self.id), f"the types of {self.id}")
             )
         except UnreadableRecord:
-            return text  # A job that knows no types has none that a message could mean.
+            return text  # A job without types has none that a message could mean.
 
     def _send_part(
         self, outgoing: OutgoingMessage, receivers: list[Receiver], left_out: list[str], *, reached: bool
     ) -> dict[str, str]:
-        """Send to these; `reached`: it is no failure if none of them can be. Returns the message's ids by receiver."""
+        """Send to these receivers and return the message's ids by receiver. With `reached`, reaching none is no failure."""
         outgoing = outgoing.model_copy(update={"token": secrets.token_hex(12)})
         while receivers:
             try:
                 sent = self._store.mail.send(outgoing, receivers)
             except (MailboxFull, ReceiverEnded) as error:
-                # One full mailbox, or an agent that ends just now, must not keep a broadcast from the others.
+                # One full mailbox, or an agent that ends just now, must not stop a broadcast to the others.
                 left = [receiver for receiver in receivers if receiver.name != error.receiver]
                 if not outgoing.live_only or len(left) == len(receivers) or not (left or reached):
                     raise
@@ -121,32 +121,32 @@ class Messages:
         return {}
 
     def inbox(self, after: str = "0-0") -> list[Message]:
-        """The messages that the job's agents have sent to its person, after the one with that id, oldest first."""
+        """The agents' messages to the job's person after the given id, oldest first."""
         position_of(after)
         return list(self._store.mail.all(self.id, after))
 
     def message(self, message_id: str) -> Message | None:
-        """One message of the inbox, as an event names it; None once it has expired."""
+        """One message of the inbox by the id in an event; None once it has expired."""
         position_of(message_id)
         return self._store.mail.get(self.id, message_id)
 
     def read_up_to(self) -> str:
-        """The id of the last message marked as read: `inbox(read_up_to())` is what is unread. Raises `UnknownAgent`."""
+        """The id of the last message marked as read; `inbox(read_up_to())` has the unread ones. Raises `UnknownAgent`."""
         return self._store.jobs.get(self.id).read_up_to
 
     def mark_read(self, up_to: str) -> int:
-        """Mark the messages up to this one as read, for every client; returns how many are left unread."""
+        """Mark the messages up to this one as read, for every client. Returns the number of unread messages."""
         position_of(up_to)
         return self._store.mail.mark_read(self.id, up_to)
 
     def wait_reply(
         self, after: str, timeout_seconds: float | None = None, *, sender: str | None = None
     ) -> Message | None:
-        """The first message to the person after that id (of a message in either direction), of the agent `sender` or of any.
+        """Wait for the first message to the person after that id (of either direction), from `sender` or any agent.
 
-        None when none will come without the person writing again: `sender` has read its mail and has ended, or has nothing left
-        to do (what it said is in its view), or the job is over. A Redis that is away is waited for. Raises `TimeoutError`, and the
-        job goes on then; `JobLost`.
+        Returns None if none will come unless the person writes again. This is so if `sender` has read its mail and has ended or has
+        nothing left to do (its last text is in its view), or if the job has ended. The call waits for an unavailable Redis. Raises
+        `TimeoutError` (the job continues) and `JobLost`.
         """
         position_of(after)
         give_up = None if timeout_seconds is None else time.monotonic() + timeout_seconds
@@ -154,7 +154,7 @@ class Messages:
         def ask() -> tuple[bool, list[Message]]:
             wait = _LOOK_SECONDS if give_up is None else min(_LOOK_SECONDS, give_up - time.monotonic())
             try:
-                # Asked for first: whatever was written before the end is found below.
+                # Ask first: a message written before the end is found below.
                 return self._will_stay_silent(sender), self._store.mail.wait(self.id, after, wait)
             except UnknownAgent as error:
                 raise JobLost(self.id) from error
@@ -168,7 +168,7 @@ class Messages:
             if not found and silent:
                 return None
             if give_up is not None and time.monotonic() >= give_up:
-                raise TimeoutError(f"nobody of {self.id} has written within {timeout_seconds:g} s; it goes on")
+                raise TimeoutError(f"no agent of {self.id} has written within {timeout_seconds:g} s; the job continues")
         return None
 
     def _will_stay_silent(self, sender: str | None) -> bool:

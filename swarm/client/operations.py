@@ -1,6 +1,6 @@
-"""One act or read of a swarm as a row: its path, the permission it needs, its input, its result and its function.
+"""One act or read as a row: its path, required permission, input, result and function.
 
-HTTP, the page and the MCP server mount rows. They translate requests, permissions and errors, and know no single act.
+HTTP, the page and the MCP server mount rows. They translate requests, permissions and errors, and contain no single act.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
 
 
 class Body(BaseModel):
-    """The base of all input: an unknown field is refused, because it may be a misspelt one."""
+    """The base of all input: an unknown field is refused, because it may be misspelt."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -41,39 +41,41 @@ def _check_absolute(folder: str) -> str:
 
 
 Folder = Annotated[str, AfterValidator(_check_absolute)]
-"""A folder of the workers' hosts."""
+"""A folder on the workers' hosts."""
 JobId = Annotated[str, Field(description="The job's id.")]
 AgentId = Annotated[str, Field(description="The agent's id.")]
 MapId = Annotated[str, Field(description="The map's id.")]
 Words = Annotated[str, Field(min_length=1)]
-Count = Annotated[int, Field(ge=1, le=1000, description="So many of the newest are looked at.")]
+Count = Annotated[int, Field(ge=1, le=1000, description="How many of the newest to look at.")]
 Cursor = Annotated[
     str,
-    Field(pattern=r"^[0-9]{1,19}(-[0-9]{1,19})?$", description="The `next` of the part before; 0: from the beginning."),
+    Field(
+        pattern=r"^[0-9]{1,19}(-[0-9]{1,19})?$", description="The `next` of the previous part; 0: from the beginning."
+    ),
 ]
 # Clients give up after a minute.
 WaitSeconds = Annotated[
     float,
-    Field(ge=0, le=50, description="Return after this long at the latest, or when there is something new."),
+    Field(ge=0, le=50, description="Wait up to this long for something new."),
 ]
 
 
 @dataclass(frozen=True)
 class Invocation:
-    """Who calls an operation, and through what."""
+    """The caller of an operation and its surroundings."""
 
     swarm: Swarm
-    """Within the caller's ceiling."""
+    """The client, within the caller's ceiling."""
     by: str
     """The caller's name, for the records."""
     folder: Path | None = None
-    """Where jobs work that name no folder."""
+    """Folder of jobs that name none."""
     tell: Callable[[str], None] = lambda what: None
     """Reports progress; raises once the caller has gone."""
     on_thread: Callable[[Callable[[], Any]], Awaitable[Any]] = asyncio.to_thread
-    """Has a function of a stream done that may wait."""
+    """Runs a stream's blocking function."""
     ready: Callable[[], None] = lambda: None
-    """Sees to it that somebody runs jobs, where that is this machine's matter."""
+    """Ensures that a worker runs jobs, if this machine is responsible for it."""
 
 
 @dataclass(frozen=True)
@@ -82,29 +84,29 @@ class Operation:
 
     method: Literal["GET", "POST"]
     path: str
-    """Its parameters are fields of `takes`; the other fields come from the query, or from the body."""
+    """Path template; its parameters are fields of `takes`. Other fields come from the query or the body."""
     scope: Scope
     function: Callable[..., Any]
     """Called on a thread, with an `Invocation` and the fields of `takes`. Its name is the operation's, its docstring the description."""
     takes: type[Body]
     returns: type[BaseModel]
     wrap: str = ""
-    """The only field of the result, which is what the function returns."""
+    """The only field of the result, for a function that returns its value."""
     status: int = 200
-    """Of HTTP; 200 if the result has a field `new` that is false."""
+    """HTTP status; 200 if the result has a false field `new`."""
     headers: Mapping[str, str] | None = None
-    """Of an HTTP request: header → the field that it sets."""
+    """HTTP request header → the field that it sets."""
     streams: bool = False
     """The result is an iterator of server-sent events."""
 
     @property
     def name(self) -> str:
-        """Of the operation in documents, of the tool in MCP."""
+        """The operation's name in documents and the tool's in MCP."""
         return self.function.__name__
 
     @property
     def description(self) -> str:
-        """For people, and for models."""
+        """The description for people and models."""
         return " ".join((self.function.__doc__ or "").split())
 
     @property
@@ -119,31 +121,31 @@ class Operation:
         return {name: field.is_required() for name, field in fields if name not in self.parameters}
 
     def read(self, path: Mapping[str, Any], given: object, where: str) -> Body:
-        """The checked input. Raises `BadRequest`, which names the field."""
+        """Check the input. Raises `BadRequest`, which names the field."""
         if not isinstance(given, dict):
             raise BadRequest(f"{where} is no JSON object")
         if twice := sorted(path.keys() & given.keys()):
-            raise BadRequest(f"{where}: {twice[0]}: it is in the path already", twice[0])
+            raise BadRequest(f"{where}: {twice[0]}: the path already has this field", twice[0])
         try:
             return self.takes.model_validate({**given, **path})
         except ValidationError as error:
             raise not_valid(error, where) from None
 
     def run(self, call: Invocation, given: Body) -> Any:
-        """The result: an instance of `returns`, or an object like it. Raises what the function does."""
+        """Call the function: the result is an instance of `returns`, or similar. Raises the function's errors."""
         found = self.function(call, **dict(given))
         return {self.wrap: found} if self.wrap else found
 
 
 class Table(list[Operation]):
-    """Operations that belong together; each is a function below one of these decorators."""
+    """A group of operations; each is a function below one of these decorators."""
 
     def get(self, path: str, **more: Any) -> Callable[[_Function], _Function]:
-        """A read."""
+        """Add a read."""
         return self._add("GET", path, "read", **more)
 
     def post(self, path: str, scope: Scope, **more: Any) -> Callable[[_Function], _Function]:
-        """An act."""
+        """Add an act."""
         return self._add("POST", path, scope, **more)
 
     def _add(
@@ -159,7 +161,7 @@ class Table(list[Operation]):
 
 
 def _models_of(function: Callable[..., Any], wrap: str) -> dict[str, Any]:
-    """What a function takes beside the call, and what it returns."""
+    """The input model and the result type of a function."""
     hints, name = get_type_hints(function, include_extras=True), function.__name__.title().replace("_", "")
     parameters = list(inspect.signature(function).parameters.values())[1:]
     is_open = any(one.kind is one.VAR_KEYWORD for one in parameters)

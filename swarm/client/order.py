@@ -1,7 +1,7 @@
-"""What a job can be ordered with. An option is written here once, and every surface takes it from here.
+"""The options of a job's order. Each option is defined here once, and every surface takes it from here.
 
 Surfaces are Python (`Swarm.submit`, `swarm.client.aio`, `swarm.signature`, `Swarm.map`), the commands `run` and `map`, HTTP, MCP and the
-page. `tests/unit/test_order.py` holds each of them to all options, but for those that it names with a reason.
+page. `tests/unit/test_order.py` holds each of them to all options, except those named with a reason.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, use_attri
 
 
 class Flag(NamedTuple):
-    """How the command line spells an option, where its name alone does not say it: its names, and the word for its value."""
+    """Command-line spelling of an option whose name is not enough: its names, and the word for its value."""
 
     names: tuple[str, ...] = ()
     metavar: str = ""
@@ -36,7 +36,7 @@ class Flag(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, config=_STRICT)
 class JobOptions:
-    """The options of every job: of one by itself, of a line of a map, of a step of a canvas."""
+    """The options of every job: a single one, a line of a map, a step of a canvas."""
 
     agent: Annotated[str | None, Flag(("--agent", "-a"), "TYPE")] = None
     """Type of the first agent. Default: `build`, or `answer` for a patient job."""
@@ -47,45 +47,45 @@ class JobOptions:
     model: Annotated[str | None, Flag(metavar="MODEL")] = None
     """Model of the first agent: haiku, sonnet, opus or a full id. Default: SWARM_MODEL, else sonnet."""
     base_url: str | None = None
-    """A rehearsal server on this host, to ask instead of the model."""
+    """A rehearsal server on this host to use instead of the model."""
     limits: Annotated[Limits | None, Field(strict=False)] = None
     """Limits of the whole job."""
     mode: PermissionMode | None = None
-    """The most that agents may do without asking. Default: the settings files', else acceptEdits."""
+    """The most that agents may do without asking. Default: the settings files' mode, else acceptEdits."""
     allow: Annotated[Sequence[str], Flag(metavar="RULE")] = ()
     """Rules that allow calls: `Bash(git push:*)`, `Edit(/docs/**)`, `Bash(make:*)`."""
     ask: Annotated[Sequence[str], Flag(metavar="RULE")] = ()
-    """Rules for calls that a person is asked about."""
+    """Rules for calls that need a person's decision."""
     deny: Annotated[Sequence[str], Flag(metavar="RULE")] = ()
     """Rules that deny calls in every mode."""
     network: bool = False
     """Let the agents' processes use the network."""
     ask_seconds: Annotated[float | None, Field(ge=0), Flag(("--ask-timeout",))] = None
-    """How long a question to a person can be answered; 0: it is denied. Default: an hour; 0 for a map, and without a terminal."""
+    """Time to answer a question to a person; 0: deny it. Default: an hour; 0 for a map, and without a terminal."""
     result_schema: Annotated[dict[str, Any] | None, Flag(("--schema",), "FILE")] = None
-    """A JSON schema: the answer is JSON that is valid for it."""
+    """A JSON schema that the answer, as JSON, must match."""
     check: Annotated[str | None, Flag(metavar="COMMAND")] = None
     """A shell command that must succeed before the answer is accepted: `pytest -q`."""
     rubric: Annotated[str | None, Field(max_length=20_000), Flag(metavar="FILE")] = None
-    """Criteria that an independent grader must find met."""
+    """Criteria that an independent grader must confirm."""
     tries: Annotated[int | None, Field(ge=1, le=20)] = None
-    """How often the work may be handed in to the check and the rubric. Default: 3."""
+    """How often the work may be submitted to the check and the rubric. Default: 3."""
     check_seconds: Annotated[float | None, Field(gt=0, le=3_600), Flag(("--check-timeout",))] = None
     """Time limit of the check, an hour at most. Default: ten minutes."""
     summaries: bool = False
-    """Have a small model say what agents do, name the job, and sum up its end."""
+    """Have a small model summarize agents' work, name the job, and sum up its end."""
     priority: Annotated[int, Field(ge=1, le=100)] = 1
-    """Weight on the fleet: 3 gets three turns for each one of another job."""
+    """Weight on the fleet: 3 gets three turns for each one of a normal job."""
     home_workspace: bool = False
-    """Let the workspace be a home, or a folder that holds one."""
+    """Allow a home, or a folder that holds one, as workspace."""
     instruction_files: bool = True
-    """Give agents what CLAUDE.md, AGENTS.md and rules say."""
+    """Give agents the contents of CLAUDE.md, AGENTS.md and rules."""
     snapshots: bool | None = None
     """Keep the workspace's files after each call that may change them. Default: SWARM_SNAPSHOTS."""
     isolation: Isolation | None = None
-    """worktree: work on a copy of the workspace, to be taken over later; none: in the workspace. Default: the type's, else none."""
+    """worktree: work on a copy of the workspace, to take over later; none: in the workspace. Default: the type's, else none."""
     batch: bool = False
-    """Send requests by the batch API: half the price, within an hour mostly. For agents without tools."""
+    """Send requests by the batch API: half the price, mostly within an hour. For agents without tools."""
     commands: bool = False
     """Let a prompt that begins with `/name` call that command or skill."""
 
@@ -95,7 +95,7 @@ class StepOrder(JobOptions):
     """A job as a step of a canvas."""
 
     prompt: str
-    """What is to be done."""
+    """The task."""
     _: KW_ONLY
     webhook: Annotated[str | None, Flag(metavar="URL")] = None
     """Address to notify of the end, of questions and of four fifths of the budget (SWARM_JOB_WEBHOOKS, SWARM_WEBHOOK_SECRET)."""
@@ -103,20 +103,20 @@ class StepOrder(JobOptions):
 
 @dataclass(frozen=True, config=_STRICT)
 class Order(StepOrder):
-    """A job by itself."""
+    """A single job."""
 
     _: KW_ONLY
     idempotency_key: str | None = None
-    """Sent again with the same key, an order starts no second job."""
+    """Key for repeats: an order sent again with it starts no second job."""
     on_end: TaskSignature | None = None
-    """Signature of a Celery task of your application, published when the job has ended. It is given `{"id", "state", "text", "data",
-    "reason"}` before its own arguments, if it is not immutable."""
+    """Signature of a Celery task of your application, published when the job has ended. Unless it is immutable, it gets `{"id", "state",
+    "text", "data", "reason"}` before its own arguments."""
     broker: str | None = None
     """Name of the broker for `on_end`, one of the workers' SWARM_BROKERS."""
 
     @property
     def digest(self) -> str:
-        """Tells whether two orders with one idempotency key ask for the same."""
+        """A hash that shows whether two orders with one idempotency key are equal."""
         asked = [self.prompt, str(self.workspace), self.agent, self.model, self.mode, self.base_url]
         asked += [self.check, self.rubric] if self.check or self.rubric else []
         return hashlib.sha256(repr(asked).encode("utf-8", "surrogatepass")).hexdigest()[:16]
@@ -124,19 +124,19 @@ class Order(StepOrder):
 
 @dataclass(frozen=True, config=_STRICT)
 class MapOrder(JobOptions):
-    """The same for each line of a list, as a job for each; `limits` are those of one line."""
+    """A job for each line of a list; `limits` are those of one line."""
 
     prompt: str
-    """What is to be done with each line: {path} (any name) stands for it, or for that field of it."""
+    """The task for each line: {path} (any name) stands for the line, or for that field of it."""
     over: Annotated[Iterable[str | Mapping[str, Any]], SkipValidation]
     """The lines: texts, or objects with fields."""
     _: KW_ONLY
     max_running: Annotated[int | None, Field(ge=1, le=100_000)] = None
-    """Lines at work at once. Default: 20, or 10,000 of a patient map."""
+    """Lines at work at once. Default: 20, or 10,000 in a patient map."""
     retries: Annotated[int, Field(ge=0, le=10)] = 0
-    """How often a line that failed is tried again."""
+    """How often a failed line is tried again."""
     budget_usd: Annotated[float | None, Field(gt=0)] = None
-    """Once so much is spent, no further line begins."""
+    """Amount spent after which no further line starts."""
 
     def line(self, prompt: str) -> Order:
         """The order for one line."""
@@ -144,9 +144,9 @@ class MapOrder(JobOptions):
 
 
 REMOTE_LEAVES_OUT = {
-    "base_url": "only programs on a worker's own host may choose whom it asks",
+    "base_url": "only programs on a worker's own host may choose the server to ask",
     "broker": "only an operator's programs may publish to brokers",
-    "commands": "commands may run shell commands before any rule holds",
+    "commands": "commands may run shell commands before any rule applies",
     "home_workspace": "only its owner may open a home to agents",
     "on_end": "only an operator's programs may publish to brokers",
     "webhook": "no ceiling bounds the addresses that a caller may name",
@@ -175,7 +175,7 @@ def takes(
 
 
 def ordered(shape: Callable[Given, OrderT]) -> Callable[[Callable[[OrderT], Returned]], Callable[Given, Returned]]:
-    """The same for a function."""
+    """Let a function that takes an order be called with the order's options. Raises `InvalidOption`."""
 
     def decorate(run: Callable[[OrderT], Returned]) -> Callable[Given, Returned]:
         def call(*args: Given.args, **options: Given.kwargs) -> Returned:
@@ -187,7 +187,7 @@ def ordered(shape: Callable[Given, OrderT]) -> Callable[[Callable[[OrderT], Retu
 
 
 def _sign(call: CallT, run: Callable[..., Any], shape: Callable[..., Any]) -> CallT:
-    """Give `call` the name of `run`, and for people the options in place of the order."""
+    """Give `call` the name of `run`, and show people the options in place of the order."""
     own, hints = inspect.signature(run), get_type_hints(shape)
     options = [each.replace(annotation=hints[each.name]) for each in inspect.signature(shape).parameters.values()]
     signed: Any = update_wrapper(call, run)
@@ -196,7 +196,7 @@ def _sign(call: CallT, run: Callable[..., Any], shape: Callable[..., Any]) -> Ca
 
 
 def read_order(shape: Callable[Given, OrderT], *args: Given.args, **options: Given.kwargs) -> OrderT:
-    """The order with these options. Raises `InvalidOption`."""
+    """Make the order from these options. Raises `InvalidOption`."""
     try:
         return shape(*args, **options)
     except ValidationError as error:
@@ -214,20 +214,20 @@ def _explain(error: ValidationError, known: list[str]) -> InvalidOption:
     match kind:
         case "unexpected_keyword_argument" | "extra_forbidden":
             near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+            hint = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(known)}"
             return InvalidOption(name, f"there is no option {name}; {hint}")
         case "missing" | "missing_argument":
             return InvalidOption(name, f"{name} is missing")
         case "unexpected_positional_argument":
-            return InvalidOption(name, f"give each option by its name; {name} comes without one")
+            return InvalidOption(name, f"give each option by its name; {name} has none")
     told = first["msg"].replace("Input should be", "it must be")
     return InvalidOption(name, f"{name} cannot be {given}: {told[0].lower()}{told[1:]}")
 
 
 def options_of(shape: type, leave_out: Collection[str] = ()) -> dict[str, Any]:
-    """The options of an order as `pydantic.create_model` takes them, but for some."""
+    """The options of an order as arguments for `pydantic.create_model`, without those in `leave_out`."""
     hints = get_type_hints(shape, include_extras=True)
-    # Pydantic does not let a class inherit them.
+    # Pydantic does not inherit descriptions.
     told = {
         name: field.description
         for each in reversed(shape.__mro__)
@@ -245,6 +245,6 @@ def options_of(shape: type, leave_out: Collection[str] = ()) -> dict[str, Any]:
 
 
 def options_given(order: JobOptions) -> dict[str, Any]:
-    """The options that are not as they are by default."""
+    """The options that differ from their defaults."""
     found = {each.name: (getattr(order, each.name), each.default) for each in fields(order)}
     return {name: value for name, (value, default) in found.items() if value != default}

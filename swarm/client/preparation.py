@@ -1,7 +1,7 @@
-"""What a person orders, checked and completed: the one place that decides what a job may be started with.
+"""Checks and completes an order: the only place that decides what a job may start with.
 
-Everything that starts a job goes through `prepare_order`, so commands need not check again what it checks, and whoever explains
-what an agent would be allowed sees exactly what it would be given.
+Every start of a job goes through `prepare_order`, so commands need no checks of their own. An explanation of an agent's permissions
+therefore matches its actual permissions.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ from swarm.workspace.checkouts import place_checkout
 from swarm.workspace.home import refuse_home
 
 DEFAULT_MODE: PermissionMode = "acceptEdits"
-"""Agents edit in the workspace and run what the sandbox holds to it; whatever goes beyond is asked about."""
+"""Agents edit the workspace and run commands inside the sandbox; anything beyond needs approval."""
 BATCH_AGENT = "answer"
 MAX_PROMPT_BYTES = 4 * 1024 * 1024
 
 
 def find_workspace(given: str | Path) -> Path:
-    """The folder, resolved. Raises `ConfigurationError` if there is none."""
+    """Resolve the workspace folder. Raises `ConfigurationError` if it does not exist."""
     try:
         folder = Path(given).expanduser().resolve()
         found = folder.is_dir()
@@ -65,7 +65,7 @@ def find_workspace(given: str | Path) -> Path:
 
 
 Trust = Callable[[Path, Sequence[Grant]], bool]
-"""Asks the person whether to trust what files of a folder would loosen, and keeps the answer."""
+"""Asks the person whether to trust what a folder's files would loosen, and keeps the answer."""
 
 
 def prepare_order(
@@ -76,12 +76,12 @@ def prepare_order(
     ceiling: Ceiling = UNLIMITED,
     trust: Trust | None = None,
 ) -> PreparedJob:
-    """Check an order and read what it refers to; no record is written. `any_type` also takes types that only agents start.
+    """Check an order and read the files it refers to, without writing a record. `any_type` also takes types that only agents start.
 
-    Raises `ConfigurationError` for what cannot be used, `BeyondCeiling` for what goes beyond the caller's, `UnknownDefinition`,
+    Raises `ConfigurationError` for unusable input, `BeyondCeiling` for anything beyond the caller's ceiling, `UnknownDefinition`, and
     `InvalidRule` for a rule that the person typed.
     """
-    # Definitions and rules may name them.
+    # Definitions and rules may name outside tools.
     declare_outside_tools(settings.tools)
     folder = find_workspace(order.workspace)
     ceiling.hold(_wanted_by(order, folder))
@@ -115,7 +115,7 @@ def prepare_order(
 
 
 class _JobPlace(NamedTuple):
-    """What an order is completed from."""
+    """The sources that complete an order."""
 
     folder: Path
     found: Project
@@ -152,7 +152,7 @@ def _make_spec(order: Order, definition: AgentDefinition, job_id: str, title: st
 
 
 def _check(order: Order, folder: Path) -> None:
-    """Raise `ConfigurationError` for what can be told from the order alone."""
+    """Raise `ConfigurationError` for faults that the order alone shows."""
     if not order.home_workspace:
         refuse_home(folder)
     check_prompt(order.prompt)
@@ -160,7 +160,7 @@ def _check(order: Order, folder: Path) -> None:
         raise ConfigurationError(
             f"{order.base_url}: a rehearsal server must be on this host; set SWARM_BASE_URL on the workers instead"
         )
-    # In a settings file it would be a problem among others; whoever types a rule wants it to hold.
+    # A settings file's invalid rule is one problem among others; a typed rule must hold.
     given: dict[Action, Sequence[str]] = {"allow": order.allow, "ask": order.ask, "deny": order.deny}
     for action, entries in given.items():
         for entry in entries:
@@ -175,7 +175,7 @@ def _is_here(url: str) -> bool:
 
 
 def _resolve_prompt(order: Order, found: Project, folder: Path, settings: Settings) -> tuple[Order, str, bool]:
-    """The order as the command (`/review …`) or type (`@explore …`) that its prompt begins with has it; a title; whether it is a type."""
+    """Resolve a prompt's command (`/review …`) or type (`@explore …`). Returns the order, a title, and whether a type was named."""
     title = order.title or order.prompt
     if order.commands:
         place = CommandPlace(folder, found.permissions.rules, settings)
@@ -191,12 +191,12 @@ def _resolve_prompt(order: Order, found: Project, folder: Path, settings: Settin
 
 
 def _choose_definition(order: Order, catalogue: Catalogue, *, any_type: bool) -> AgentDefinition:
-    """The type of the root, with what the order asks of its answer."""
+    """The root's type, with the order's requirements for its answer."""
     definition = catalogue.get(order.agent or (BATCH_AGENT if order.batch else DEFAULT_AGENT))
-    # Who only finds things out needs nobody above it.
+    # An agent that only explores needs no agent above it.
     if not (definition.may_be_first or any_type):
         raise ConfigurationError(
-            f"{order.agent!r} can only be started by other agents; `swarm agents` shows those a job can start with"
+            f"{order.agent!r} can only be started by other agents; `swarm agents` lists the types a job can start with"
         )
     schema = definition.result_schema if order.result_schema is None else order.result_schema
     if schema is not None:
@@ -244,7 +244,7 @@ def _wanted_by(order: Order, folder: Path) -> Privileges:
 
 
 def wanted_of(spec: AgentSpec, workspace: str, rules: str) -> Privileges:
-    """What a job has, by its root, its folder and its rules (JSON), as if somebody had ordered it."""
+    """Return the privileges of a job from its root, its folder and its rules (JSON)."""
     known = Rules.model_validate_json(rules).rules if rules else ()
     modes = [spec.mode, *([spec.after_plan] if spec.after_plan is not None else [])]
     return Privileges(
@@ -258,7 +258,7 @@ def wanted_of(spec: AgentSpec, workspace: str, rules: str) -> Privileges:
 
 
 def _choose_files(order: Order, settings: Settings, setup: Setup | None) -> Files | None:
-    """Decided here, once for the job: workers see what it has, not what they are set to."""
+    """Decide once for the job: workers use this, not their own settings."""
     if settings.hub is not None:
         return Files(hub=settings.hub, setup=setup)
     wanted = settings.snapshots if order.snapshots is None else order.snapshots
@@ -268,16 +268,16 @@ def _choose_files(order: Order, settings: Settings, setup: Setup | None) -> File
 def _choose_isolation(order: Order, definition: AgentDefinition, settings: Settings) -> Isolation:
     isolation = order.isolation or definition.isolation or "none"
     if settings.hub is not None:
-        return "none"  # Its files are its own in any case.
+        return "none"  # The hub gives it its own files anyway.
     if isolation == "remote":
         raise ConfigurationError(
-            "`isolation: remote` needs a hub, by which files reach other hosts: set SWARM_HUB, or use worktree"
+            "`isolation: remote` needs a hub to send files to other hosts: set SWARM_HUB, or use worktree"
         )
     return isolation
 
 
 def _place_workspace(folder: Path, job_id: str, settings: Settings, isolation: Isolation) -> Path:
-    """The folder itself, or where its copy lies on whatever host."""
+    """The folder itself, or the place of its copy on any host."""
     if settings.hub is None and isolation == "none":
         return folder
     return place_checkout(settings.checkouts_folder(), root_agent_id(job_id), folder.name)
@@ -286,7 +286,7 @@ def _place_workspace(folder: Path, job_id: str, settings: Settings, isolation: I
 def check_prompt(prompt: str) -> None:
     """Raise `ConfigurationError` for a prompt that no job can have."""
     if not prompt.strip():
-        raise ConfigurationError("the prompt is empty; say what is to be done")
+        raise ConfigurationError("the prompt is empty; describe the task")
     try:
         size = len(prompt.encode())
     except UnicodeEncodeError:
@@ -302,26 +302,26 @@ def _callback(order: Order, job_id: str) -> Callback | None:
         return None
     if order.broker is None:
         raise ConfigurationError(
-            "on_end needs `broker`: the name by which the swarm's workers know where to publish it"
+            "on_end needs `broker`: the name of your application's broker in the workers' SWARM_BROKERS"
         )
-    from swarm.tasks.callbacks import read_signature  # Celery is loaded by those who name a task
+    from swarm.tasks.callbacks import read_signature  # loads Celery only for orders with a task
 
     return Callback(broker=order.broker, signature=read_signature(order.on_end, job_id))
 
 
 def _find_outcome(order: Order, own: Outcome | None) -> Outcome | None:
-    """What the root's work must satisfy: what the order says, beside what its definition does."""
+    """Requirements for the root's work, from the order and its definition."""
     asked = {"check": order.check, "rubric": order.rubric, "tries": order.tries, "check_seconds": order.check_seconds}
     given = {name: value for name, value in asked.items() if value is not None}
     if not given:
         return own
     for name in ("check", "rubric"):
         if not str(given.get(name, "text")).strip():
-            raise ConfigurationError(f"the {name} is empty; say what must hold, or leave it away")
+            raise ConfigurationError(f"the {name} is empty; say what must hold, or remove it")
     known = {"by_person": False} if own is None else own.model_dump()
     outcome = Outcome.model_validate({**known, **given, "by_person": bool(order.check) or known["by_person"]})
     if not outcome.check and not outcome.rubric:
-        raise ConfigurationError("there is nothing that the work is tried by; give a check, a rubric, or both")
+        raise ConfigurationError("the order has nothing to check the work by; give a check, a rubric, or both")
     return outcome
 
 

@@ -1,4 +1,4 @@
-"""A job that was checked and completed, and can be put on the queue."""
+"""A checked and completed job, ready for the queue."""
 
 from __future__ import annotations
 
@@ -24,34 +24,34 @@ from swarm.store.fields import JobTerms
 
 @dataclass(frozen=True)
 class PreparedJob:
-    """A job that can be put on the queue."""
+    """A job ready for the queue."""
 
     spec: AgentSpec
-    """Its root agent; where files are carried, still without the commit that they begin as."""
+    """The root agent; if files are carried, still without their first commit."""
     folder: Path
     """The person's folder."""
     project: Project
-    """What files say about it."""
+    """The job's configuration from files."""
     ask_seconds: float
     priority: int
-    """Its weight when jobs wait for the fleet."""
+    """The job's weight among jobs that wait for the fleet."""
     declined: bool = False
-    """The person was asked about that just now, and does not want it."""
+    """The person was asked just now whether to trust the files, and declined."""
     instructions: Instructions | None = None
-    """The instruction files that travel with it; None if they are switched off."""
+    """The instruction files that travel with the job; None if they are switched off."""
     callback: Callback | None = None
-    """What is published when it ends."""
+    """The callback that is published when the job ends."""
     webhook: str = field(default="", repr=False)
-    """The address that it brings, with its secret, as JSON."""
+    """The job's own webhook address with its secret, as JSON."""
     places: Places | None = None
-    """Where its agents find what they remember …"""
+    """Places of its agents' memory."""
     memory_folders: tuple[MemoryFolder, ...] = ()
-    """… and what lies in files for that."""
+    """Files to import into that memory."""
     digest: str = ""
-    """Of the order, if it may be submitted again; empty otherwise."""
+    """Hash of the order, if it can be submitted again; else empty."""
 
     def terms(self, retention_seconds: float) -> JobTerms:
-        """What its record says besides what its root does."""
+        """The fields of the job's record besides the root's."""
         return JobTerms(
             folder=str(self.folder),
             retention_seconds=retention_seconds,
@@ -64,12 +64,12 @@ class PreparedJob:
         )
 
     def asking(self, base_url: str) -> PreparedJob:
-        """The same job, whose agents ask the server at this URL instead of the model."""
+        """Copy the job, with agents that ask the server at this URL instead of the model."""
         return replace(self, spec=self.spec.model_copy(update={"base_url": base_url}))
 
     @property
     def documents(self) -> dict[str, str]:
-        """What travels with it besides definitions, by what it is."""
+        """The documents that travel with the job besides definitions, by name."""
         servers, skills = self.project.configured.servers, self.skills
         given = {
             "instructions": self.instructions,
@@ -81,17 +81,17 @@ class PreparedJob:
 
     @property
     def catalogue(self) -> Catalogue:
-        """The types of agents that it may have."""
+        """The agent types that the job may use."""
         return self.project.catalogue
 
     @property
     def permissions(self) -> PermissionSettings:
-        """What settings files and the order say."""
+        """Permissions from settings files and the order."""
         return self.project.permissions
 
     @property
     def trusted(self) -> bool:
-        """What files of the workspace loosen holds."""
+        """Whether the files of the workspace are trusted to loosen permissions."""
         return self.project.trusted
 
     @property
@@ -101,27 +101,27 @@ class PreparedJob:
 
     @property
     def rules(self) -> Rules:
-        """All rules that hold for its root."""
+        """All rules that apply to its root."""
         return self.permissions.rules + self.spec.rules
 
     @property
     def grants(self) -> list[Grant]:
-        """What files of the workspace would loosen, or loosen, if it is trusted."""
+        """Grants of the workspace's files; they apply only if it is trusted."""
         return self.project.grants
 
     @property
     def ignored(self) -> str:
-        """What is not trusted and therefore does not hold, and how it would, in a line; empty if there is nothing to say."""
+        """One line on untrusted grants and how to trust them; empty if there are none."""
         if self.trusted or self.declined or not self.grants:
             return ""
         sources = ", ".join(dict.fromkeys(grant.source for grant in self.grants))
-        ignored = f"{len(self.grants)} things that files of this workspace would allow are ignored ({sources})"
+        ignored = f"{len(self.grants)} grants in files of this workspace are ignored ({sources})"
         command = f"swarm trust {shlex.quote(str(self.folder))}"
         return f"{ignored}; `{command} --show` lists them, without --show it grants them"
 
     @property
     def warnings(self) -> list[str]:
-        """What the settings files held that could not be used, or was not."""
+        """Entries of settings files that could not be used, or were not."""
         found = [*self.project.problems, *(self.instructions.problems if self.instructions else ())]
         problems = [str(problem) for problem in found]
         if lack := explain_absent(self.spec.definition, self.project.configured, self.catalogue.unapproved):

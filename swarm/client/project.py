@@ -1,6 +1,6 @@
-"""Everything that files of a workspace and of its person say about a job, read once.
+"""Configuration of a job from files of the workspace and its person, read once.
 
-What files of the workspace loosen is in it only while the person trusts exactly that.
+Grants of workspace files are included only while the person trusts exactly those.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ from swarm.permissions.trust import TrustStore
 
 @dataclass(frozen=True)
 class Project:
-    """What was read."""
+    """The configuration that was read."""
 
     trusted: bool
-    """What files of the workspace loosen holds."""
+    """Whether the files of the workspace are trusted to loosen permissions."""
     catalogue: Catalogue
     permissions: PermissionSettings
     instructions: Instructions
     setup: Setup | None
-    """What a new checkout would be set up with …"""
+    """The setup of a new checkout."""
     setup_problems: tuple[Problem, ...]
-    """… and why that could not be read."""
+    """The reasons why the setup could not be read."""
     skills: Skills
     """Skills and commands."""
     configured: Configured
-    """The MCP servers that agents may have."""
+    """The MCP servers available to agents."""
     hooks: FoundHooks
-    """What files have run."""
+    """Hooks from files."""
 
     @property
     def grants(self) -> list[Grant]:
-        """What files of the workspace would loosen, or loosen, if it is trusted."""
+        """Grants of the workspace's files; they apply only if it is trusted."""
         return [
             *self.permissions.grants,
             *self.catalogue.grants,
@@ -59,7 +59,7 @@ class Project:
 
     @property
     def problems(self) -> list[Problem]:
-        """What could not be used; that of definitions and instruction files is told elsewhere."""
+        """Unusable entries, except those of definitions and instruction files, which are reported elsewhere."""
         others = (self.skills, self.configured, self.hooks)
         return [
             *self.permissions.problems,
@@ -71,11 +71,11 @@ class Project:
 def gather(
     folder: Path, settings: Settings, *, allow: Sequence[str] = (), ask: Sequence[str] = (), deny: Sequence[str] = ()
 ) -> Project:
-    """Read what applies in a workspace; the three lists are rules of the command line. Raises `InvalidRule` for one of those."""
+    """Read a workspace's configuration; the three lists are rules of the command line. Raises `InvalidRule` for one of those."""
 
     def read(trusted: bool) -> Project:
         home = Path.home()
-        # Read also where it is switched off, or not made: what is trusted does not depend on how a job is started.
+        # Read it even if this job does not need it: trust does not depend on how a job is started.
         setup, problems = (None, []) if settings.hub is None else read_setup(folder)
         configured = load_servers(folder, home, trusted=trusted)
         permissions = load_permission_settings(folder, home, allow=allow, ask=ask, deny=deny, trusted=trusted)
@@ -97,10 +97,10 @@ def gather(
     found = read(trusted=False)
     trusted = found.grants and TrustStore(settings.state_folder()).is_trusted(folder, found.grants)
     counting = read(trusted=True) if trusted else found
-    # Somebody may write there at this moment: what is pinned is what was trusted.
+    # Another process may write there now: only the trusted state is pinned.
     return counting if counting.hooks.grants == found.hooks.grants else found
 
 
 def is_trusted(folder: Path, settings: Settings) -> bool:
-    """Whether the person trusts what files of the workspace would loosen, as they are now."""
+    """Whether the person trusts the current grants of the workspace's files."""
     return gather(folder, settings).trusted

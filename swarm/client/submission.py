@@ -1,4 +1,4 @@
-"""A prepared job is put on the queue: first what it begins with, then the job itself, so that it is never there without that."""
+"""Puts a prepared job on the queue: its files and memory first, then the job itself, so that it never lacks them."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 def place_job(swarm: Swarm, prepared: PreparedJob) -> Job:
-    """`Swarm.place`."""
+    """Implement `Swarm.place`."""
     spec, warnings = prepared.spec, prepared.warnings
     with swarm.store.explained():
-        # Before there is an agent that is told of it.
+        # Import memory before an agent exists that reads it.
         problems = take_in_memory(swarm, prepared)
         is_there = prepared.digest and swarm.store.jobs.exists(spec.job_id)
         if has_own_files(spec) and not is_there:
@@ -48,7 +48,7 @@ def place_job(swarm: Swarm, prepared: PreparedJob) -> Job:
 
 
 def take_in_memory(swarm: Swarm, prepared: PreparedJob) -> list[str]:
-    """Take in what files hold for the agents' memory; what of it cannot be used."""
+    """Import files into the agents' memory; returns problems."""
     memories = Memories(swarm.store.keyspace)
     return [str(problem) for folder in prepared.memory_folders for problem in take_in(memories, folder)[1]]
 
@@ -59,21 +59,21 @@ def has_own_files(spec: AgentSpec) -> bool:
 
 
 def keep_files(settings: Settings, folder: Path, files: Files | None, job_id: str) -> Upload:
-    """Keep the folder as a job on a copy of it begins, on the hub if there is one. Raises `GitFailed`."""
+    """Keep the folder as the first commit of a job's copy, on the hub if there is one. Raises `GitFailed`."""
     if files is not None and files.hub:
         return send_folder(settings, folder, files.hub, job_id, root_agent_id(job_id))
     return Upload(keep_folder(settings, folder, job_id), [])
 
 
 def wait_for_disk(swarm: Swarm) -> None:
-    """Wait until what was written is on Redis' disk, if the settings ask for that."""
+    """Wait until all writes are on Redis' disk, if the settings require it."""
     if swarm.settings.durability == "all":
         Disk(swarm.store.keyspace, "all").wait()
 
 
 def _find_wants(swarm: Swarm, spec: AgentSpec) -> list[str]:
-    """What the job's first agent needs that no worker has, in words; where no worker is there, one may be about to come."""
+    """Requirements of the job's first agent that no worker has; none if no worker is running, because one may start soon."""
     needs = needs_of(spec)
     workers = swarm.workers() if needs.wants else []
     lack = find_common_lack(needs, workers) if workers else ""
-    return [f"it waits, for nobody can run it now: {lack}"] if lack else []
+    return [f"the job waits because no worker can run it now: {lack}"] if lack else []

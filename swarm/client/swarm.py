@@ -1,12 +1,12 @@
-"""What the CLI and Python programs call: submit a job, follow it, read it, cancel it.
+"""The client for the CLI and Python programs: submit a job, follow it, read it, cancel it.
 
     from swarm import Swarm
 
     job = Swarm().submit("Which public functions in this repository have no test?")
     print(job.wait().text)
 
-A client needs Redis, nothing else: it runs no agent itself. Workers (`swarm up`, `swarm worker`, `celery -A swarm.tasks
-worker`) do. `swarm.client.aio` has the same for asyncio.
+A client needs only Redis: it runs no agent itself. Workers (`swarm up`, `swarm worker`, `celery -A swarm.tasks worker`) do.
+`swarm.client.aio` has the asyncio version.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 log = EventLog("swarm.client")
 MAX_FOCUS_BYTES = 2_000
-"""Of what a person wants a summary to hold above all."""
+"""Maximum size of a summary's focus."""
 
 
 class Swarm:
@@ -57,7 +57,7 @@ class Swarm:
         self.ceiling: Ceiling = UNLIMITED
         self._senders: list[Any] = []
         self.tell = tell or (lambda what: log.warning("redis.away", what=what))
-        """Told that somebody waits for Redis, and for what job, whenever and as long as that is so; default: the log."""
+        """Called while a client waits for Redis, with the job's name; default: the log."""
 
     def __repr__(self) -> str:
         return f"Swarm({hide_password(redis_url(self.settings))!r})"
@@ -69,30 +69,29 @@ class Swarm:
         self.close()
 
     def close(self) -> None:
-        """Give the connections back; they are made anew if it is used again."""
+        """Release the connections; the next use opens new ones."""
         self.store.close()
 
     def outlasting(self, job_id: str) -> Swarm:
-        """The same for somebody who watches one job: every call waits for a Redis that is away, and says that the job does."""
+        """A client for watching one job: every call waits for an unavailable Redis, and reports that in the job's name."""
         batch = copy.copy(self)
         batch.store = self.store.outlasting(Outage(self.tell, who=job_id))
         return batch
 
     def within(self, ceiling: Ceiling) -> Swarm:
-        """A client whose submissions, messages and answers are held to a ceiling: what goes beyond it raises `BeyondCeiling`."""
+        """A client with a ceiling: submissions, messages and answers beyond it raise `BeyondCeiling`."""
         bounded = copy.copy(self)
         bounded.ceiling = ceiling
         return bounded
 
     @takes(Order)
     def submit(self, order: Order) -> Job:
-        """Put a job on the queue and return its handle; the job is durable when this returns.
+        """Put a job on the queue and return its handle; the job is durable on return.
 
-        The options are the fields of `Order`. With a hub in the settings (`SWARM_HUB`) the workspace's files, uncommitted ones among
-        them, are sent there, and agents work on copies of them, on any host; `Job.work` takes over what was done on copies. The result
-        for a `result_schema` is `JobView.data`, what was checked `JobView.verdicts`. Submitted again with its `idempotency_key`, an
-        order makes no second job: the handle is that of the first. The handle's `warnings` name what settings files held that cannot
-        be used.
+        The options are the fields of `Order`. With a hub in the settings (`SWARM_HUB`), the workspace's files go there, also
+        uncommitted ones. Agents then work on copies on any host; `Job.work` takes over their changes. The result for a `result_schema` is
+        `JobView.data`; its checks are `JobView.verdicts`. The same order submitted again with its `idempotency_key` makes no second job and
+        returns the first one's handle. The handle's `warnings` list unusable entries of settings files.
 
         Raises `ConfigurationError` for input that cannot be used, `UnknownDefinition`, `BeyondCeiling`, `RedisUnavailable`, `GitFailed`.
         """
@@ -102,11 +101,11 @@ class Swarm:
 
     @takes(MapOrder)
     def map(self, order: MapOrder) -> Map:
-        """Give the same order for each line of `over`, as a job of its own; the map is durable when this returns.
+        """Submit a job for each line of `over`; the map is durable on return.
 
-        The options are the fields of `MapOrder`. Nobody is asked about anything unless `ask_seconds` says for how long.
+        The options are the fields of `MapOrder`. Questions to a person are denied unless `ask_seconds` gives time to answer.
 
-        Raises `ConfigurationError` for input that cannot be used, and as `submit`.
+        Raises `ConfigurationError` for input that cannot be used, and the errors of `submit`.
         """
         from swarm.client.maps import place_map, prepare_map
 
@@ -127,9 +126,9 @@ class Swarm:
         return Maps(self.store.keyspace).all(count)
 
     def place(self, prepared: PreparedJob) -> Job:
-        """Put a job that was prepared on the queue; it is durable when this returns.
+        """Put a prepared job on the queue; it is durable on return.
 
-        Raises `RedisUnavailable`, `IdempotencyConflict`, and `GitFailed` where its files cannot be sent to the hub.
+        Raises `RedisUnavailable`, `IdempotencyConflict`, and `GitFailed` if its files cannot be sent to the hub.
         """
         from swarm.client.submission import place_job
 
@@ -145,47 +144,47 @@ class Swarm:
         return self.store.jobs.newest(count)
 
     def find_lacks(self, count: int = 20) -> dict[str, str]:
-        """Of the newest jobs, by id, those with agents that nobody can serve, and why."""
+        """The newest jobs with agents that no worker can run: job id → reason."""
         jobs = [self.job(record.id) for record in self.store.jobs.newest(count) if not record.ended]
         return {job.id: lack for job in jobs if (lack := job.find_unmet())}
 
     def agent(self, agent_id: str) -> AgentView:
-        """One agent as it stands. Raises `UnknownAgent`."""
+        """One agent's current state. Raises `UnknownAgent`."""
         record = self.store.agents.get(agent_id)
         return show_lack(record, self.workers() if record.state == "queued" else None)
 
     def work(self, agent_id: str) -> Work:
-        """What an agent that works on a copy did to files: to read, and to take over. Raises `NoWork`, `UnknownAgent`, `GitFailed`."""
+        """The file changes of an agent that works on a copy: read or take over. Raises `NoWork`, `UnknownAgent`, `GitFailed`."""
         from swarm.client.work import find_work
 
         return find_work(self.store, self.settings, agent_id)
 
     def workers(self) -> list[Has]:
-        """What the workers that are there have said of themselves."""
+        """The capabilities that live workers have announced."""
         return list(self.fleet().values())
 
     def fleet(self) -> dict[str, Has]:
-        """The same by worker."""
+        """The capabilities that live workers have announced, by worker."""
         said = sorted(self.store.fleet.workers().items())
         return {worker: has for worker, document in said for has in read_workers([document])}
 
     def journal(self, agent_id: str) -> Sequence[Entry]:
-        """Everything an agent has lived. Raises `UnknownAgent`, `JournalError`."""
+        """An agent's whole journal. Raises `UnknownAgent`, `JournalError`."""
         self.store.agents.get(agent_id)
         return list(self.store.journals.read(agent_id))
 
     @property
     def questions(self) -> Questions:
-        """The questions that agents have asked people."""
+        """The questions of agents to people."""
         return self.store.questions
 
     def answer(
         self, question_id: str, answer: str, *, reason: str = "", mode: str = "", always: bool = False, by: str = USER
     ) -> None:
-        """Answer a question: `allow` or `deny` for a permission or a plan, else in words; the agent goes on.
+        """Answer a question: `allow` or `deny` for a permission or a plan, else free text; the agent continues.
 
-        `always` allows what is plainly of the same kind for the rest of the job; `mode` is what an approved plan is carried
-        out in. Raises `UnknownQuestion`, `QuestionClosed`, `BeyondCeiling`.
+        `always` also allows calls plainly of the same kind for the rest of the job; `mode` is the permission mode for an approved plan.
+        Raises `UnknownQuestion`, `QuestionClosed`, `BeyondCeiling`.
         """
         if not mode and (most := self.ceiling.bound_mode(AFTER_PLAN)) != AFTER_PLAN:
             mode = most
@@ -193,44 +192,44 @@ class Swarm:
         self.publish(self.questions.answer(question_id, answer, reason=reason, mode=mode, by=by, always=always))
 
     def event(self, key: str, data: str = "", *, keep_seconds: float = KEEP_SECONDS, by: str = USER) -> ExternalEvent:
-        """Tell an event from outside: agents that wait for its key (the tool `WaitFor`) go on, and others find it for `keep_seconds`.
+        """Report an external event: agents that wait for its key (the tool `WaitFor`) continue. It is kept for `keep_seconds`.
 
-        The first event of a key stays: what a second one says changes nothing, and the first is returned, with `new` false. Keys are
-        the swarm's; `by` says who told it. Raises `ConfigurationError` for a key or data that cannot be used.
+        The first event of a key stays: a second one changes nothing and returns the first, with `new` false. All jobs of the swarm share
+        keys; `by` names the sender. Raises `ConfigurationError` for a key or data that cannot be used.
         """
         told, effect = ExternalEvents(self.store.keyspace).tell(key, data, by=by, keep_seconds=keep_seconds)
         self.publish(effect)
         return told
 
     def mailbox(self, agent_id: str) -> Mailbox:
-        """An agent's mailbox, and how far the agent has read it. Raises `UnknownAgent`, `JournalError`."""
+        """An agent's mailbox and its read position. Raises `UnknownAgent`, `JournalError`."""
         self.store.agents.get(agent_id)
-        # The mailbox first: what is read meanwhile is then shown as read.
+        # The mailbox first: messages read meanwhile are then shown as read.
         messages = list(self.store.mail.all(agent_id))
         read = (entry for entry in self.store.journals.read(agent_id) if isinstance(entry, Mail | Exchanged))
         cursors = [entry.cursor for entry in read if entry.cursor]
         return Mailbox(messages=messages, read_up_to=cursors[-1] if cursors else "0-0")
 
     def cancel(self, agent_id: str, reason: str = "cancelled by a person", *, by: str = USER) -> None:
-        """Cancel an agent and everything below it, never above; one that has ended stays as it is. Raises `UnknownAgent`.
+        """Cancel an agent and everything below it, never above. An ended agent is left unchanged. Raises `UnknownAgent`.
 
-        `by` is the name of who does it, for the job's events.
+        `by` names the author for the job's events.
         """
         self.publish(self.store.agents.cancel(agent_id, reason, by=(by, 0)))
 
     def compact(self, agent_id: str, focus: str = "") -> str:
-        """Have an agent's conversation summarized before its next turn, with `focus` above all; nobody is woken for it.
+        """Have an agent's conversation summarized before its next turn, mainly on `focus`; this wakes no agent.
 
         Returns the agent's state. Raises `UnknownAgent`, `AgentCancelled`, `BeyondCeiling`.
         """
         self.hold_job(self.store.agents.get(agent_id).job_id)
         if len(focus.encode()) > MAX_FOCUS_BYTES:
-            raise ConfigurationError(f"the focus has more than {MAX_FOCUS_BYTES:,} bytes: say it shorter")
+            raise ConfigurationError(f"the focus has more than {MAX_FOCUS_BYTES:,} bytes; shorten it")
         wanted = json.dumps({"id": secrets.token_hex(8), "focus": focus})
         return self.store.agents.want_summary(agent_id, wanted)
 
     def hold_job(self, job_id: str) -> None:
-        """Raise `BeyondCeiling` for a job that could not have been started within the ceiling: a writer directs what the job may do."""
+        """Raise `BeyondCeiling` for a job that could not start within the ceiling, because its writer directs it."""
         if self.ceiling != UNLIMITED:
             from swarm.client.preparation import wanted_of
 
@@ -241,14 +240,14 @@ class Swarm:
 
     @property
     def _sender(self) -> Any:
-        from swarm.tasks.app import make_app  # Celery is loaded by those who send, not by those who look
+        from swarm.tasks.app import make_app  # loads Celery only to send, not to read
 
-        if not self._senders:  # Copies share the one that is made.
+        if not self._senders:  # Copies share one sender.
             self._senders.append(make_app(self.settings))
         return self._senders[0]
 
     def publish(self, effect: Signals) -> None:
-        """Carry out what a step of the store asks for: wake agents, stop them."""
+        """Send a step's signals: wake agents, stop them."""
         from swarm.tasks.publish import carry_out
 
         carry_out(self._sender, self.store, effect)

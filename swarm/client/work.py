@@ -1,7 +1,7 @@
-"""What an agent did to files, as two commits: to read as a difference, and to take over into the person's folder.
+"""An agent's file changes as two commits: show their difference, or take them over into the person's folder.
 
-For agents that work on copies (`isolation`, or a job whose files go through a hub). The person's folder is changed only where it is as
-was looked at; in the person's own Git repository only a branch is made, and no index, hook or working tree is used for it.
+For agents that work on copies (`isolation`, or a job whose files go through a hub). The person's folder is changed only while it is
+in the state that was examined. The person's own Git repository gets only a branch; its index, hooks and working tree are not used.
 """
 
 from __future__ import annotations
@@ -37,39 +37,39 @@ from swarm.workspace.repository import Repository
 
 @dataclass(frozen=True)
 class Applied:
-    """What became, or would become, of a folder."""
+    """The actual or possible changes to a folder."""
 
     changed: dict[str, str]
-    """By path: `A`dded, `M`odified, `D`eleted, `T`: of another type."""
+    """Path → `A`dded, `M`odified, `D`eleted or `T` (changed type)."""
     conflicts: str = ""
-    """What cannot be merged, in words; nothing was changed then."""
+    """Merge conflicts, as text; if there are any, nothing was changed."""
     in_the_way: tuple[str, ...] = ()
-    """Files that Git does not hold where the work has some; nothing was changed then."""
+    """Files unknown to Git at paths of the work; if there are any, nothing was changed."""
     left_out: dict[str, str] = field(default_factory=dict)
-    """What was not taken over, by path, and why: links that lead out of the folder, and what programs outside of the sandbox obey."""
+    """Omitted paths and reasons: links that lead out of the folder, and files that programs outside the sandbox obey."""
 
 
 Accept = Callable[[Mapping[str, str]], bool]
-"""Asked before such paths are changed, each with the reason: whether they are."""
+"""Decides whether the given paths, each with a reason, are changed."""
 
 
 def accept_none(found: Mapping[str, str]) -> bool:
-    """Leave them out."""
+    """Leave all such paths out."""
     return False
 
 
 def keep_folder(settings: Settings, folder: Path, job_id: str) -> str:
-    """Keep a person's folder as a job on a copy of it begins; its commit. Raises `GitFailed`."""
+    """Keep a person's folder as the first commit of a job's copy; returns the commit. Raises `GitFailed`."""
     return Copies(settings.checkouts_folder(), job_id).keep(_person(job_id), folder, "", {"job": job_id})
 
 
 def _person(job_id: str) -> str:
-    """What the person's folder is called among the folders of the agents."""
+    """The name of the person's folder among the agents' folders."""
     return f"{job_id}-person"
 
 
 class Work:
-    """The work of one agent. Everything raises `GitFailed`."""
+    """The work of one agent. Every method raises `GitFailed`."""
 
     def __init__(self, settings: Settings, job: JobView, spec: AgentSpec, commit: str) -> None:
         self.job, self.folder, self.base, self.commit = job, Path(job.workspace), spec.base, commit
@@ -78,7 +78,7 @@ class Work:
 
     @cached_property
     def _repository(self) -> Repository:
-        """The person's folder, beside all that both commits are made of."""
+        """The person's folder, with the objects of both commits."""
         repository = self._copies.repository(_person(self.job.id), self.folder)
         files = self._spec.files
         if files is not None and self._spec.is_carried:
@@ -88,24 +88,24 @@ class Work:
         return repository
 
     def diff(self, *, stat: bool = False) -> bytes:
-        """What it changed, for a reader, as Git and the files have it: a patch, or a line for each file."""
+        """The changes for a reader, as Git and the files have them: a patch, or with `stat` a line for each file."""
         return self._repository.diff(self.base, self.commit, stat=stat)
 
     @property
     def changes(self) -> dict[str, str]:
-        """The paths that it changed, and how."""
+        """The changed paths, and how each changed."""
         return self._repository.changed_paths(self.base, self.commit)
 
     def check_out(self) -> Path:
-        """Make a folder that holds all files of the work, and return it; it goes when what is kept of the job's files does."""
+        """Make a folder with all files of the work, and return it; it is removed with the job's kept files."""
         checkouts, name = self._settings.checkouts_folder(), f"{self.job.id}-result"
         tree = place_checkout(checkouts, name, self.folder.name)
-        _ = self._repository  # the job's store has the commit then
+        _ = self._repository  # fetches the commit into the job's store
         open_checkout(checkouts, self.job.id, name, tree).become(self.commit)
         return tree
 
     def is_folder_as_it_was(self) -> bool:
-        """Whether the person's folder is as the job began with it, or as work of the job was last taken over into it."""
+        """Whether the person's folder is as at the job's start, or as after the last take-over of the job's work."""
         before = self._repository.tip() or self.base
         return self._keep() == before
 
@@ -113,8 +113,8 @@ class Work:
         return self._copies.keep(_person(self.job.id), self.folder, self.base, {"job": self.job.id})
 
     def find_arrivals(self) -> dict[str, str]:
-        """The paths of the work that do not come home unasked, each with the reason."""
-        _ = self._repository  # the job's store has the commits then
+        """The paths of the work that need confirmation, each with the reason."""
+        _ = self._repository  # fetches the commits into the job's store
         return self._find_arrivals(list_changes(self._copies.store, self.base, self.commit))
 
     def _find_arrivals(self, changes: Sequence[Change]) -> dict[str, str]:
@@ -126,9 +126,9 @@ class Work:
     def apply(
         self, strategy: Strategy | None = None, *, dry_run: bool = False, accept: Accept = accept_none
     ) -> Applied:
-        """Merge the work into the person's folder as it is now; with conflicts only if a strategy says how.
+        """Merge the work into the person's current folder; conflicting changes need a strategy.
 
-        Links that lead out, and what programs outside of the sandbox obey, are left out unless `accept` takes them.
+        Links that lead out, and files that programs outside the sandbox obey, are left out unless `accept` takes them.
         """
         repository, store = self._repository, self._copies.store
         accepted: dict[str, str] = {}
@@ -145,7 +145,7 @@ class Work:
             if left_out and (left_out == accepted or accept(left_out)):
                 accepted, left_out = left_out, {}
             tree = leave_out(store, tree, [one for one in changes if one.path in left_out])
-            # As long as something is left out, the work is not wholly there.
+            # While something is left out, the work is not fully merged.
             parents = [ours] if left_out else [ours, self.commit]
             merged = repository.commit_tree(tree, parents, {"job": self.job.id})
             changed = repository.changed_paths(ours, merged)
@@ -156,21 +156,19 @@ class Work:
             except ChangedMeanwhile:
                 continue
             return Applied({} if in_the_way else changed, in_the_way=tuple(in_the_way), left_out=left_out)
-        raise GitFailed(f"files of {self.folder} are being changed all the time; try it again later", "failed")
+        raise GitFailed(f"files of {self.folder} keep changing; try again later", "failed")
 
     # -- a branch ------------------------------------------------------------------------------------------
 
     def make_branch(self, name: str = "") -> str:
-        """Make the work a branch of the person's repository: one commit, and one before it with what was not committed when the job began.
+        """Make a branch of the work in the person's repository: one commit, after one with uncommitted changes from the job's start.
 
-        Raises `ConfigurationError` where there is no such repository, or the branch is there already and holds something else.
+        Raises `ConfigurationError` if there is no repository, or the branch exists with different contents.
         """
         name = name or f"swarm/{self.job.id}"
         objects = find_objects(self.folder)
         if objects is None:
-            raise ConfigurationError(
-                f"{self.folder} is in no Git repository, so there can be no branch; leave --branch away"
-            )
+            raise ConfigurationError(f"{self.folder} is in no Git repository, so no branch can be made; omit --branch")
         lend_objects(self._repository.git_dir.resolve().with_name(self._copies.store.name), objects)
         commit, ref = self._commit_on_top(), f"refs/swarm/{_person(self.job.id)}/branch"
         call_git(self._copies.store, ["update-ref", ref, commit])
@@ -178,7 +176,7 @@ class Work:
         if there and self._tree_of(there) == self._tree_of(commit):
             return name
         if there:
-            raise ConfigurationError(f"there is a branch {name} already, with something else; name another one")
+            raise ConfigurationError(f"the branch {name} exists with different contents; choose another name")
         words = [
             "fetch",
             "-q",
@@ -196,7 +194,7 @@ class Work:
         return name
 
     def _commit_on_top(self) -> str:
-        """The work as a commit on what was the person's last commit when the job began."""
+        """Commit the work on top of the person's last commit at the job's start."""
         head = self._ask("rev-list", "-1", f"--before=@{int(self.job.created_at)}", "HEAD")
         parents = [head] if head else []
         began = self._tree_of(self.base)
@@ -218,7 +216,7 @@ class Work:
 
 
 def find_work(store: Store, settings: Settings, agent_id: str) -> Work:
-    """What an agent did, as far as it is kept. Raises `NoWork`, `UnknownAgent`, `GitFailed`."""
+    """An agent's work, as far as it is kept. Raises `NoWork`, `UnknownAgent`, `GitFailed`."""
     spec = store.agents.spec(agent_id)
     job = store.jobs.get(spec.job_id)
     if spec.is_carried:
@@ -228,7 +226,7 @@ def find_work(store: Store, settings: Settings, agent_id: str) -> Work:
         commit = last.commit if isinstance(last, Finished) else ""
         commit = commit or Copies(settings.checkouts_folder(), job.id).keep_left(agent_id, Path(spec.workspace))
     else:
-        raise NoWork(f"{agent_id} worked in {spec.workspace} itself, beside whoever else did: look there")
+        raise NoWork(f"{agent_id} worked directly in {spec.workspace}, which others may share; look there")
     if not commit:
-        raise NoWork(f"{agent_id} has changed nothing yet that is kept")
+        raise NoWork(f"{agent_id} has no kept changes yet")
     return Work(settings, job, spec, commit)

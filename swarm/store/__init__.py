@@ -1,1 +1,1 @@
-"""Agents, jobs and journals in Redis: the truth. The data model heads `lua/common.lua`."""
+"""Agents, jobs and journals in Redis, the only source of truth. `lua/common.lua` begins with the data model."""

@@ -1,8 +1,7 @@
-"""The records of agents, and the steps of their lives: every change is one atomic step, every answer a value.
+"""Agents' records and state changes: every change is one atomic step, every answer a value.
 
-Guarantees: a terminal state is never overwritten; a write by a segment that lost its claim raises `NotOwner` and changes
-nothing; whatever is put on the queue is in the outbox until somebody claims it, so a caller that dies before publishing loses
-nothing.
+Guarantees: a terminal state is never overwritten. A write by a segment that lost its claim raises `NotOwner` and changes nothing. An
+agent on the queue stays in the outbox until a worker claims it, so a caller that dies before publishing loses nothing.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ from swarm.store.values import (
 
 log = EventLog("swarm.store")
 _PAGE = 500
-"""Records fetched at a time: others are served in between."""
+"""Records fetched at a time, so that the server answers other clients in between."""
 
 
 class AgentStore:
@@ -62,7 +61,7 @@ class AgentStore:
         return record
 
     def find(self, agent_ids: Sequence[str]) -> list[AgentView | None]:
-        """The records of these agents, None for one that does not exist; one round trip."""
+        """The records of these agents, None for a missing one; one round trip."""
         found = self._keyspace.fetch("agent", agent_ids, AGENT_FIELDS)
         return [
             None if record["state"] is None else read_agent(agent_id, record)
@@ -70,32 +69,32 @@ class AgentStore:
         ]
 
     def of(self, job_id: str, *, answers: bool = True) -> list[AgentView]:
-        """The job's agents, oldest first; without `answers` their texts and data, which may be long, are left out."""
+        """The job's agents, oldest first; without `answers`, their texts and data, which may be long, are omitted."""
         names = AGENT_FIELDS if answers else [name for name in AGENT_FIELDS if name not in ("text", "data")]
         agent_ids = self.ids([job_id])
         found = zip(agent_ids, self.records(agent_ids, names), strict=True)
         return [read_agent(agent_id, record) for agent_id, record in found if record["state"] is not None]
 
     def ids(self, job_ids: Sequence[str]) -> list[str]:
-        """The ids of all agents of these jobs, of each the oldest first."""
+        """The ids of all agents of these jobs, oldest first in each job."""
         found = self._keyspace.each("zrange", (self._keyspace.key("job", job, "agents") for job in job_ids), 0, -1)
         return [agent_id for part in found for agent_id in part]
 
     def exists(self, agent_id: str) -> bool:
-        """Whether there is such an agent."""
+        """Whether the agent exists."""
         return bool(self._keyspace.client.exists(self._keyspace.key("agent", agent_id)))
 
     def records(self, agent_ids: Sequence[str], names: Sequence[str]) -> Iterator[dict[str, str | None]]:
-        """Some fields of each of these agents, read in parts."""
+        """Yield some fields of each agent, read in parts."""
         for first in range(0, len(agent_ids), _PAGE):
             yield from self._keyspace.fetch("agent", agent_ids[first : first + _PAGE], names)
 
     def children(self, agent_id: str) -> set[str]:
-        """The ids of the agents it started."""
+        """The ids of the agent's children."""
         return set(self._keyspace.client.smembers(self._keyspace.key("children", agent_id)))
 
     def hints(self, agent_ids: Sequence[str]) -> list[Hint | None]:
-        """What a wake-up says of each of these agents; None for one that does not exist. One round trip."""
+        """Wake-up data of each agent; None for a missing one. One round trip."""
         found: list[Hint | None] = []
         for answer in self._keyspace.run("wakeup", *agent_ids) if agent_ids else ():
             state, job, parent, depth, generation, definition, label, needs, max_depth, files = answer
@@ -107,7 +106,7 @@ class AgentStore:
         return found
 
     def ended(self, agent_ids: Sequence[str]) -> dict[str, AgentView]:
-        """The records of those that have ended, as their parent asked them to; what they told others since is not in them."""
+        """The records of ended agents, with the answers that their parents asked for; later runs for others are not included."""
         found = {}
         names = (*AGENT_FIELDS, "earlier", "earlier_reason", "earlier_ended")
         for agent_id, fields in zip(agent_ids, self._keyspace.fetch("agent", agent_ids, names), strict=True):
@@ -124,17 +123,17 @@ class AgentStore:
         return found
 
     def spec(self, agent_id: str) -> AgentSpec:
-        """What an agent was started with. Raises `UnknownAgent`, `UnreadableRecord`."""
+        """An agent's specification. Raises `UnknownAgent`, `UnreadableRecord`."""
         document = self._keyspace.client.hget(self._keyspace.key("agent", agent_id), "spec")
         if document is None:
             raise no_agent(agent_id)
-        return read_record(AgentSpec, document, f"what {agent_id} was started with")
+        return read_record(AgentSpec, document, f"the specification of {agent_id}")
 
     def claim(self, agent_id: str, worker: str, lease_seconds: float, told: Sequence[str] = ()) -> Claim | Refused:
         """Take the right to run the agent's next segment.
 
-        `told` is what a message says of it: job, parent or nothing, depth, definition, the job's depth at most. Where the record says
-        something else, nothing is claimed (`contradicted`).
+        `told` is the message's data: job, parent or nothing, depth, definition, the job's maximum depth. If the record differs, the claim
+        is refused (`contradicted`).
         """
         answer = self._keyspace.run("claim", agent_id, worker, lease_seconds, secrets.token_hex(8), *told)
         match answer[0]:
@@ -143,7 +142,7 @@ class AgentStore:
                 try:
                     spec = AgentSpec.model_validate_json(answer[2])
                 except ValidationError as error:
-                    # Back to the queue, but unpublished: the outbox offers it again later, to a newer worker perhaps.
+                    # Back to the queue, but unpublished: the outbox offers it again later, perhaps to a newer worker.
                     self._keyspace.run("hand_over", agent_id, generation, "unreadable", 0)
                     log.error("agent.unreadable", agent_id=agent_id, error=str(error).splitlines()[0])
                     return Refused("unreadable")
@@ -168,12 +167,12 @@ class AgentStore:
                 return Refused(why)
 
     def need(self, claim: Claim, needs: Needs) -> None:
-        """Have only workers run the agent from now on that have this. Raises as `append`."""
+        """Restrict the agent to workers with these capabilities. Raises as `append`."""
         wanted = (needs.model_dump_json(), " ".join(needs.wants))
         check_claim(self._keyspace.run("need", claim.agent_id, claim.generation, *wanted), claim)
 
     def reserve(self, claim: Claim, reservation: Reservation, *, final: bool = False) -> Granted | Busy | OutOfBudget:
-        """Set aside what a call takes, the last one if `final`."""
+        """Reserve a model call's tokens and money; `final` marks the last call."""
         wanted = (
             reservation.tokens,
             reservation.cost,
@@ -202,11 +201,11 @@ class AgentStore:
         prefixes: Mapping[str, str] | None = None,
         tools: Sequence[str] = (),
     ) -> Signals | NotSpawned:
-        """Make all the children, or have them go on, or none. `closing` is kept for the parent's last reply from now on.
+        """Start or continue all the children, or none. `closing` is kept for the parent's last reply from now on.
 
-        `tools` are the parent's, which a fork begins with.
+        `tools` are the parent's tools, which a fork begins with.
 
-        `prefixes` names, by child, what requests begin with: of those that begin alike one begins first.
+        `prefixes` maps children to their request prefixes: one child of each prefix starts first.
         """
         shared = prefixes or {}
         documents = [
@@ -239,7 +238,7 @@ class AgentStore:
     ) -> Signals | GoOn:
         """Park until the condition holds.
 
-        `said` is what a teammate that goes idle tells its lead; `ask` the question that is asked in the same step.
+        `said` is an idle teammate's message to its lead; `ask` is the question asked in the same step.
         """
         wanted = condition.model_dump(exclude_defaults=True)
         if condition.rest:
@@ -254,7 +253,7 @@ class AgentStore:
         return effect_of(answer, claim)
 
     def hand_over(self, claim: Claim, why: str, *, last: bool = False) -> Signals:
-        """Put the agent back on the queue, `last` of all if others come first; costs no attempt."""
+        """Put the agent back on the queue, at the end of the line if `last`; costs no attempt."""
         answer = self._keyspace.run("hand_over", claim.agent_id, claim.generation, why, int(last))
         return effect_of(answer, claim)
 
@@ -267,9 +266,9 @@ class AgentStore:
         unless_mail: bool = False,
         rejection: str = "It was not read.",
     ) -> Signals | GoOn:
-        """End the agent; its parent is told in the same step.
+        """End the agent and notify its parent in the same step.
 
-        With `unless_mail`, a message that it has not read forbids it; else its sender is told with `rejection`.
+        With `unless_mail`, an unread message prevents the end; otherwise its sender gets `rejection`.
         """
         answer = self._keyspace.run(
             "finish",
@@ -290,9 +289,9 @@ class AgentStore:
         return effect_of(answer, claim)
 
     def cancel(self, agent_id: str, reason: str, *, by: tuple[str, int] = (USER, 0)) -> Signals:
-        """Cancel an agent and all below it; `by` is the agent that does so, and its generation; or a person's name, and 0.
+        """Cancel an agent and all below it; `by` is the cancelling agent and its generation, or a person's name and 0.
 
-        Raises `UnknownAgent`, and `NotOwner` if that generation is over; one that has ended stays as it is.
+        Raises `UnknownAgent`, and `NotOwner` if that generation is stale. An ended agent is left unchanged.
         """
         answer = self._keyspace.run("cancel", agent_id, reason, *by)
         if answer[0] == "unknown":
@@ -302,11 +301,11 @@ class AgentStore:
         return Signals(*answer[1:])
 
     def wanted_summary(self, agent_id: str) -> str:
-        """The summary that a person wants of the agent's conversation, as JSON; empty if there is none."""
+        """A person's request for a summary of the agent's conversation, as JSON; empty if there is none."""
         return self._keyspace.client.hget(self._keyspace.key("agent", agent_id), "wanted_summary") or ""
 
     def want_summary(self, agent_id: str, wanted: str) -> str:
-        """Note that a person wants one, `wanted` as JSON. Returns the agent's state. Raises `UnknownAgent`, `AgentCancelled`."""
+        """Record a person's request for a summary, `wanted` as JSON. Returns the agent's state. Raises `UnknownAgent`, `AgentCancelled`."""
         answer = self._keyspace.run("want_summary", agent_id, wanted)
         if answer[0] == "unknown":
             raise no_agent(agent_id)
@@ -316,6 +315,6 @@ class AgentStore:
 
 
 def _clock_from(now: float) -> Callable[[], float]:
-    """A clock that goes on from there, whatever becomes of this machine's."""
+    """A clock that starts at `now` and ignores later changes of this machine's clock."""
     began = time.monotonic()
     return lambda: now + time.monotonic() - began

@@ -1,4 +1,4 @@
-"""Keys of the HTTP API: who may call it, and for what. Redis keeps a digest of each, so a key is seen once, when it is made."""
+"""Keys of the HTTP API and their scopes. Redis keeps a digest of each key, so a key is shown only when it is made."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from swarm.permissions.ceiling import KEY_CEILING, Ceiling
 from swarm.store.keyspace import Keyspace
 
 Scope = Literal["read", "submit", "send", "answer", "cancel"]
-"""What a key is good for: to look; to start jobs; to write to agents; to answer questions (which runs commands); to cancel."""
+"""A key's permissions: read; start jobs; write to agents; answer questions (which runs commands); cancel."""
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 _MARK = "swarm_"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 class ApiKey(BaseModel):
-    """One key as it is kept: everything but the key itself."""
+    """One key's record, without the key itself."""
 
     model_config = ConfigDict(frozen=True)
 
     name: str
-    """Also who an answer is from."""
+    """The key's name, also recorded as the author of an answer."""
     scopes: tuple[Scope, ...]
     ceiling: Ceiling = KEY_CEILING
     """The most that its orders may ask for."""
@@ -48,9 +48,9 @@ class ApiKeys:
                 f"{name!r} cannot name a key; use up to 64 letters, digits, dots, dashes and underscores"
             )
         if unknown := sorted(set(scopes) - set(SCOPES)):
-            raise ConfigurationError(f"{unknown[0]!r} is no scope; there are: {', '.join(SCOPES)}")
+            raise ConfigurationError(f"{unknown[0]!r} is no scope; choose from {', '.join(SCOPES)}")
         if any(key.name == name for key in self.all()):
-            raise ConfigurationError(f"there is a key {name!r} already; remove it first, or take another name")
+            raise ConfigurationError(f"the key {name!r} exists; remove it first, or choose another name")
         token = _MARK + secrets.token_urlsafe(32)
         key = ApiKey(
             name=name,
@@ -62,7 +62,7 @@ class ApiKeys:
         return token
 
     def find(self, token: str) -> ApiKey | None:
-        """Whose key this is; None for one that was never made, or is removed."""
+        """The record of this key; None if it was never made, or is removed."""
         found = self._keyspace.client.hget(self._place, _digest(token))
         return None if found is None else ApiKey.model_validate_json(found)
 
@@ -72,12 +72,12 @@ class ApiKeys:
         return sorted(found, key=lambda key: key.name)
 
     def remove(self, name: str) -> bool:
-        """Take a key back, from this moment on; False if there is none of that name."""
+        """Revoke a key at once; False if there is none of that name."""
         kept = self._keyspace.client.hgetall(self._place)
         gone = [digest for digest, key in kept.items() if ApiKey.model_validate_json(key).name == name]
         return bool(gone and self._keyspace.client.hdel(self._place, *gone))
 
 
 def _digest(token: str) -> str:
-    # Keys are long and random, so a plain digest tells nothing of them.
+    # Keys are long and random, so a plain digest reveals nothing about them.
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,10 +1,10 @@
-"""Where Redis is and how it is reached: URLs, clients and the broker's forms of both, read wherever Redis is used.
+"""Redis URLs, clients and the broker's forms of both.
 
 Four forms of URL are understood: `redis://`, `rediss://`, `unix:///path?db=0` and
 `sentinel://[user:password@]host:port,host:port/service/db[?sentinel_password=…]`.
 
 A client from `connect` repeats a command whose connection broke (for about two seconds, which covers a restart
-of a local Redis), so a command may run twice: callers send only commands and scripts that bear it.
+of a local Redis). A command may therefore run twice: callers send only commands and scripts that can be repeated.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from swarm.core.errors import ConfigurationError, RedisUnavailable
 from swarm.core.settings import Settings
 
 OLDEST_VERSION = (7, 0)
-"""Of Redis. The first that has functions, which every atomic step is; every Valkey has them."""
+"""The first Redis version with functions, which every atomic step needs; every Valkey has them."""
 SOCKET_TIMEOUT_SECONDS = 6.0
-"""How long a command may go unanswered, before Redis counts as away. Blocking reads must block for less."""
+"""Time without an answer to a command after which Redis counts as away. Blocking reads must block for less."""
 WORKER_TIMEOUT_SECONDS = 2.5
-"""The same on a worker, which waits in any case and finds a silent end of its connections the sooner."""
+"""A worker's timeout; shorter, because a worker waits anyway and so notices a silently broken connection sooner."""
 
 _CONNECT_TIMEOUT_SECONDS = 5.0
 _RETRIES = 7
 _HEALTH_CHECK_SECONDS = 30
 _SENTINEL_PORT = 26379
-# A socket's path has to fit into sun_path: 107 bytes on Linux, 103 on macOS. One limit for both.
+# A socket's path must fit into sun_path: 107 bytes on Linux, 103 on macOS. One limit for both.
 _SOCKET_PATH_BYTES = 103
 _FORMS = "redis://, rediss://, unix:// and sentinel://host:port,host:port/service/db"
 
 
-# -- where the local Redis is ------------------------------------------------------------------------------
+# -- the local Redis ---------------------------------------------------------------------------------------
 
 
 def socket_path(settings: Settings) -> Path:
@@ -64,12 +64,12 @@ def local_url(settings: Settings) -> str:
 
 
 def redis_url(settings: Settings) -> str:
-    """The URL to use under these settings: the one that is set, else the local one."""
+    """The URL for these settings: the configured one, else the local one."""
     return settings.redis_url or local_url(settings)
 
 
 def redis_hosts(settings: Settings) -> list[str]:
-    """The hosts that Redis, or its sentinels, are on; none for a socket of this host."""
+    """The hosts of Redis or its sentinels; none for a socket of this host."""
     url = redis_url(settings)
     match _scheme(url):
         case "unix":
@@ -80,7 +80,7 @@ def redis_hosts(settings: Settings) -> list[str]:
 
 
 def without_login(url: str) -> str:
-    """The URL as somebody would use it who has no password."""
+    """Remove the user and password from a URL."""
     scheme, separator, rest = url.partition("://")
     place, mark, query = rest.partition("?")
     netloc, slash, path = place.partition("/")
@@ -89,7 +89,7 @@ def without_login(url: str) -> str:
 
 
 def hide_password(url: str) -> str:
-    """The URL as it may be shown or logged."""
+    """Hide the password in a URL for display and logs."""
     head, mark, query = url.partition("?")
     scheme, separator, rest = head.partition("://")
     netloc, slash, path = rest.partition("/")
@@ -104,7 +104,7 @@ def hide_password(url: str) -> str:
     return scheme + separator + netloc + slash + path + mark + "&".join(fields)
 
 
-# -- what the broker wants ---------------------------------------------------------------------------------
+# -- the broker's form -------------------------------------------------------------------------------------
 
 
 def broker_url(url: str) -> str:
@@ -117,13 +117,13 @@ def broker_url(url: str) -> str:
         login = _login(group.username, group.password)
         return ";".join(f"sentinel://{login}{_host(host)}:{port}/{group.db}" for host, port in group.hosts)
     if scheme == "rediss" and "ssl_cert_reqs" not in parse_qs(urlsplit(url).query):
-        # redis-py verifies certificates unless told otherwise; the broker's transport does the opposite.
+        # redis-py verifies certificates by default; the broker's transport does not.
         return f"{url}{'&' if '?' in url else '?'}ssl_cert_reqs=required"
     return url
 
 
 def broker_transport_options(url: str) -> dict[str, Any]:
-    """The transport options that go with `broker_url(url)`, for the broker and the result backend alike."""
+    """Transport options for `broker_url(url)`, for the broker and the result backend alike."""
     if _scheme(url) != "sentinel":
         return {}
     group = _parse_sentinel(url)
@@ -158,7 +158,7 @@ def _host(host: str) -> str:
 def connect(
     target: Settings | str, *, timeout_seconds: float = SOCKET_TIMEOUT_SECONDS, retries: int = _RETRIES
 ) -> redis.Redis:
-    """A client for these settings or this URL. Connects on first use; safe across threads and forks.
+    """Make a client for these settings or this URL. Connects on first use; safe across threads and forks.
 
     Raises `ConfigurationError` for a URL that cannot be used.
     """
@@ -170,7 +170,7 @@ def connect(
 
 
 def connect_async(settings: Settings, *, timeout_seconds: float) -> Any:
-    """A client of `redis.asyncio`, whose commands are not repeated. Raises `ConfigurationError` for a URL that cannot be used."""
+    """Make a client of `redis.asyncio`, which repeats no commands. Raises `ConfigurationError` for a URL that cannot be used."""
     from redis.asyncio import Redis
     from redis.asyncio.sentinel import Sentinel as AsyncSentinel
 
@@ -201,12 +201,12 @@ def _make_client(url: str, timeout_seconds: float, kind: Any, sentinel: Any, **h
 
 
 def ping_or_raise(client: redis.Redis) -> None:
-    """Return if Redis answers; else raise `RedisUnavailable` with one line that says where and what to do."""
+    """Return if Redis answers; else raise `RedisUnavailable` with a one-line explanation and remedy."""
     try:
         client.ping()
     except redis.AuthenticationError:
         raise RedisUnavailable(
-            f"Redis at {_describe(client)[0]} wants another login. Put user and password into SWARM_REDIS_URL: "
+            f"Redis at {_describe(client)[0]} rejects the login. Put user and password into SWARM_REDIS_URL: "
             "redis://user:password@host, with %40 for @ and the like."
         ) from None
     except (redis.RedisError, OSError) as error:
@@ -222,7 +222,7 @@ def ping_server(target: Settings | str) -> None:
 
 
 def server_info(target: Settings | str) -> dict[str, Any]:
-    """What the server says of itself (INFO). Raises as `ping_server`, and `redis.RedisError`."""
+    """The server's INFO. Raises as `ping_server`, and `redis.RedisError`."""
     with connect(target) as client:
         ping_or_raise(client)
         info: Any = client.info()
@@ -244,14 +244,14 @@ def refuse_old_server(client: redis.Redis, error: redis.ResponseError) -> None:
 
 @contextmanager
 def explained(client: redis.Redis) -> Iterator[None]:
-    """Whatever fails inside because Redis does not answer fails as `RedisUnavailable`; costs nothing when it does."""
+    """Convert errors from a Redis that does not answer into `RedisUnavailable`; costs nothing while it does."""
     try:
         yield
     except (redis.RedisError, OSError) as error:
         try:
             ping_or_raise(client)
         except RedisUnavailable as told:
-            # It says all there is to say; the driver's own errors would fill the screen.
+            # The message is complete; the driver's own errors would fill the screen.
             raise told from None
         raise error
 
@@ -286,13 +286,13 @@ def _describe(client: redis.Redis) -> tuple[str, str]:
 
 @cache
 def _driver() -> dict[str, Any]:
-    # What a connection says of itself. Left to redis-py, every new one looks it up in the package's metadata, which takes
+    # A connection's description of itself. redis-py by default looks it up in the package's metadata for every new connection,
     # longer than all the rest of connecting. Older versions have no such option.
     return {"driver_info": redis.DriverInfo()} if hasattr(redis, "DriverInfo") else {}
 
 
 def keepalive_options() -> dict[int, int]:
-    """A peer that has vanished without a word is noticed after five seconds, instead of the system's two hours."""
+    """Options that detect a vanished peer after five seconds, instead of the system's two hours."""
     wanted = {"TCP_KEEPIDLE": 2, "TCP_KEEPINTVL": 1, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 5_000}
     return {getattr(socket, name): value for name, value in wanted.items() if hasattr(socket, name)}
 
@@ -302,7 +302,7 @@ def keepalive_options() -> dict[int, int]:
 
 @dataclass(frozen=True)
 class _Group:
-    """A primary and its replicas, as found through sentinels."""
+    """A primary and its replicas, found through sentinels."""
 
     hosts: list[tuple[str, int]]
     service: str
@@ -320,7 +320,7 @@ def _scheme(url: str) -> str:
 
 
 def _parse_sentinel(url: str) -> _Group:
-    # Not by `urlsplit`: a list of hosts is no host, and one with an IPv6 address in it is refused.
+    # Not `urlsplit`: a list of hosts is no host, and it refuses one with an IPv6 address.
     place, _, query = url.partition("://")[2].partition("?")
     login, _, path = place.partition("/")
     credentials, _, hosts = login.rpartition("@")

@@ -1,6 +1,6 @@
-"""The directory of a job: who can be written to, and under which name.
+"""The directory of a job: possible receivers and their names.
 
-A name is unique in its job, can be used at once, and is never given to another agent; nobody outside the job is reachable.
+A name is unique in its job, can be used at once, and is never given to another agent; agents of other jobs are unreachable.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ class Directory:
         self._keyspace, self._job_id = keyspace, job_id
 
     def find(self, to: str, sender_id: str) -> list[Receiver]:
-        """Who `to` means when `sender_id` says it: a name, an id, `parent`, `user`, or `*`.
+        """The receivers of `to` for `sender_id`: a name, an id, `parent`, `user`, or `*`.
 
         `*` is the sender's team if it has one, else all live agents of the job; never the sender itself. Raises
-        `UnknownReceiver`, which tells who is there.
+        `UnknownReceiver`, which lists the receivers.
         """
-        # Half a surrogate pair has no UTF-8 form, so nobody can be called that.
+        # Half a surrogate pair has no UTF-8 form, so no agent can have it as a name.
         to = to.encode("utf-8", "replace").decode().strip()
         if to == "*":
             return self._find_all(sender_id)
@@ -41,7 +41,7 @@ class Directory:
             if sender_id == self._job_id:
                 raise UnknownReceiver("that is yourself: a message needs another receiver")
             return [Receiver(self._job_id, USER, "")]
-        # An agent that goes on from another job's past is known by the id that it had there, too.
+        # An agent that continues another job's agent also answers to its former id.
         agent_id = self._keyspace.client.hget(self._keyspace.key("job", self._job_id, "names"), to) or (
             to if _ID.fullmatch(to) else None
         )
@@ -53,7 +53,7 @@ class Directory:
         return [_receiver(agent)]
 
     def find_agent(self, who: str, asker_id: str) -> Receiver:
-        """The one other agent of the job that `who` means. Raises `UnknownReceiver`."""
+        """The one other agent of the job that `who` names. Raises `UnknownReceiver`."""
         if who.strip() == "*":
             raise UnknownReceiver("`*` is no single agent: give a name or an id")
         [found] = self.find(who, asker_id)
@@ -69,7 +69,7 @@ class Directory:
         chosen = team if len(team) > 1 else agents
         found = [_receiver(agent) for agent in chosen if agent.id != sender_id and not agent.ended]
         if not found:
-            raise UnknownReceiver("nobody else is there: no other agent of this job is alive")
+            raise UnknownReceiver("no other agent of this job is alive")
         return found
 
     def _agents(self) -> list[AgentView]:
@@ -79,7 +79,7 @@ class Directory:
         return next(iter(self._records([agent_id])), None)
 
     def _records(self, ids: Sequence[str]) -> list[AgentView]:
-        """Those of these agents that are of this job, as far as this needs to know them."""
+        """The records of these agents that belong to this job, with the fields used here."""
         records = zip(ids, self._keyspace.fetch("agent", ids, _FIELDS), strict=True)
         return [read_agent(agent_id, record) for agent_id, record in records if record["job"] == self._job_id]
 

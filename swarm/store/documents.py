@@ -1,4 +1,4 @@
-"""Records of one kind each, read from what is stored; of those that are named by their digest a process reads each once."""
+"""Reads stored records; a process reads each record with a digest only once."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from swarm.core.errors import UnreadableRecord
 RecordT = TypeVar("RecordT", bound=BaseModel)
 _KEPT = 64
 _known: dict[str, BaseModel] = {}
-"""By digest; nobody changes one."""
+"""Records by digest; never changed."""
 
 
 def read_record(kind: type[RecordT], document: str, what: str) -> RecordT:
-    """What was stored. Raises `UnreadableRecord` if a newer version wrote it."""
+    """Read a stored record. Raises `UnreadableRecord` if a newer version wrote it."""
     try:
         return kind.model_validate_json(document)
     except ValidationError as error:
@@ -24,7 +24,7 @@ def read_record(kind: type[RecordT], document: str, what: str) -> RecordT:
 
 
 def read_once(kind: type[RecordT], digest: str, fetch: Callable[[str], str | None], what: str) -> RecordT:
-    """The document of that digest; one without is read each time. Raises `UnreadableRecord` as well if there is none."""
+    """Read a document once per digest; without a digest, every time. Raises `UnreadableRecord` also for a missing one."""
     known = _known.get(digest)
     if isinstance(known, kind):
         return known

@@ -1,8 +1,8 @@
-"""Waiting until what was written is on the server's disk, where the settings ask for it.
+"""Waits until writes are on the server's disk, if the settings require it.
 
-Redis answers before its append-only file has reached the disk, unless `appendfsync` is `always`: a power cut may take the last second
-with it, and with that second what nobody may do twice. `WAITAOF` waits for the disk only where it matters. Of one process, all who wait
-meanwhile share the next wait.
+Redis answers before its append-only file has reached the disk, unless `appendfsync` is `always`. A power cut may therefore lose the
+last second, including effects that must not be repeated. `WAITAOF` waits for the disk only where it matters. All threads of a process
+that wait meanwhile share the next wait.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from swarm.store.outage import is_away
 
 log = EventLog("swarm.durable")
 _WAIT_MILLISECONDS = 1_500
-"""Less than a command may go unanswered."""
+"""Shorter than a command's timeout."""
 
 
 class Disk:
@@ -32,11 +32,11 @@ class Disk:
         self._said = False
 
     def holds(self, *, effect: bool) -> bool:
-        """Whether to wait before an effect is run, or else after a reply that is paid for."""
+        """Whether to wait before running an effect, or (without `effect`) after a paid reply."""
         return self.level == "all" or (effect and self.level == "effects")
 
     def explain_lack(self) -> str | None:
-        """Why nothing can be waited for although the settings ask for it; None if it can, or need not."""
+        """The reason why the required wait is impossible; None if it is possible, or not required."""
         if self.level == "off":
             return None
         try:
@@ -45,15 +45,15 @@ class Disk:
             if is_away(error):
                 return None
             return (
-                f"SWARM_DURABILITY={self.level} asks for what this server cannot do ({error}): it needs WAITAOF, which Redis 7.2 and "
-                "Valkey have, and `appendonly yes`"
+                f"SWARM_DURABILITY={self.level} needs WAITAOF, which this server does not offer ({error}). Use Redis 7.2 or newer, or "
+                "Valkey, with `appendonly yes`"
             )
         return None
 
     def wait(self, keyspace: Keyspace | None = None) -> None:
-        """Return once all that this process has written is on the disk; at once, said in the log, where the server cannot tell."""
+        """Return once all writes of this process are on the disk; return at once, with a log entry, if the server cannot report it."""
         with self._changed:
-            # A round that is under way may have begun before the last of what was written.
+            # A current round may have begun before the last write.
             mine = self._begun + 1
             while self._done < mine and self._begun > self._done:
                 self._changed.wait()
@@ -74,7 +74,7 @@ class Disk:
 
     def _sync(self, client: Any) -> None:
         while True:
-            # It counts the writes of its own connection, so there must be one, after those of the others.
+            # WAITAOF counts the writes of its own connection, so there must be one, after those of the others.
             pipeline = client.pipeline(transaction=False)
             pipeline.set(self._keyspace.key("synced"), 1)
             pipeline.waitaof(1, 0, _WAIT_MILLISECONDS)

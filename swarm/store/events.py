@@ -1,4 +1,4 @@
-"""Events of jobs, and what people see of an agent at work: what it does now, what its model is saying, its summary."""
+"""Events of jobs, and an agent's live display: its activity, its model's words and its summary."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _SILENT_SECONDS = 10.0
 
 
 class EventStore:
-    """The events of jobs; none of them decides anything.
+    """The events of jobs; no decision depends on them.
 
-    A `tell_*` call comes from a process that listens to a paid model, so it neither waits for a Redis that is away, nor fails.
+    The `show_*` calls come from a process that listens to a paid model, so they neither wait for an unavailable Redis nor fail.
     """
 
     _silent_until = 0.0
@@ -28,23 +28,23 @@ class EventStore:
         self._keyspace = keyspace
 
     def emit(self, job_id: str, kind: str, agent_id: str, **fields: str) -> None:
-        """Add an event that no other step makes: something for people to see, which decides nothing."""
+        """Add an event for people that no other step makes; no decision depends on it."""
         self._keyspace.run("emit_event", job_id, kind, agent_id, *(part for field in fields.items() for part in field))
 
     def emit_once(self, job_id: str, kind: str, agent_id: str, *, why: str) -> bool:
-        """The same with a reason, unless the agent's last event of this kind gave the same one; whether it was news."""
+        """Add an event with a reason, unless the agent's last event of this kind gave the same one. Returns whether it was added."""
         return bool(self._keyspace.run("emit_once", job_id, kind, agent_id, why))
 
     def show_activity(self, claim: Claim, activity: str) -> bool:
-        """Say what a running agent does now. Returns whether anybody looks."""
+        """Set a running agent's activity. Returns whether anyone is watching."""
         return self._tell("show_activity", claim.agent_id, claim.generation, clean_text(activity))
 
     def show_progress(self, claim: Claim, line: str) -> bool:
-        """Tell how far a running agent's call has come; returns whether the agent is the claim's still."""
+        """Report the progress of a running agent's call. Returns whether the claim still holds the agent."""
         return self._tell("show_progress", claim.agent_id, claim.generation, clean_text(line))
 
     def show_tokens(self, claim: Claim, entry: int, pieces: Sequence[Piece]) -> bool:
-        """Pass on what the model has said of a reply, which will be the journal's entry `entry`, if anybody looks; returns whether."""
+        """Pass on a model's words, which will be journal entry `entry`, if anyone is watching. Returns whether anyone is."""
         words = [
             part
             for piece in pieces
@@ -62,13 +62,13 @@ class EventStore:
             return False
 
     def begin_summary(self, agent_id: str, length: int, interval: float, tokens: int, cost: int) -> bool:
-        """Set aside what a summary takes, if one is due and the purse has plenty; returns whether. `cost` is in nano-dollars.
+        """Reserve a summary's tokens and cost (nano-dollars) if one is due and the budget has plenty. Returns whether it did.
 
         Raises `redis.RedisError`.
         """
         return bool(self._keyspace.run_now("begin_summary", agent_id, length, interval, tokens, cost))
 
     def show_summary(self, agent_id: str, sort: str, text: str, counters: Counters) -> None:
-        """Tell one, empty if it was not to be had, and settle what it took. Raises `redis.RedisError`."""
+        """Publish a summary, empty if the call failed, and settle its use. Raises `redis.RedisError`."""
         changed = json.dumps(counters.changed())
         self._keyspace.run_now("show_summary", agent_id, sort, clean_text(text), changed)

@@ -1,8 +1,8 @@
-"""Events from outside: what a program tells the swarm under a key, and agents wait for with `WaitFor`.
+"""External events: a program reports one under a key, and agents wait for the key with `WaitFor`.
 
-Guarantees: the first event of a key stays as long as it is kept, and a second one changes nothing and is told so; whoever waits for the
-key goes on in the same step; whoever begins to wait later, and before it expires, has it at once. Waiting is a question that
-nobody but the event answers, so it survives what questions survive.
+Guarantees: the first event of a key stays until it expires; a second one changes nothing and is reported as such. Waiting agents
+continue in the same step. An agent that begins to wait before the event expires gets it at once. A wait is a question that only the
+event answers, so it survives like a question.
 """
 
 from __future__ import annotations
@@ -23,33 +23,33 @@ _KEY = re.compile(r"[^\s\x00-\x1f\x7f-\x9f]{1,200}")
 
 
 class ExternalEvent(BaseModel):
-    """An event as it was told, and what came of it."""
+    """A reported event and its effects."""
 
     model_config = ConfigDict(frozen=True)
 
     key: str
     new: bool
-    """False: the key had one already, which is this."""
+    """False: the key already had this event."""
     data: str
     by: str
-    """Who told it."""
+    """The sender."""
     at: float
-    """When, by the server's clock."""
+    """Time of the report by the server's clock."""
     woken: list[str] = []
-    """The agents that waited for it and go on now."""
+    """The waiting agents that continue now."""
 
 
 def check_key(key: str) -> str:
-    """The key. Raises `ConfigurationError` for one that cannot be used."""
+    """Check an event's key. Raises `ConfigurationError` for one that cannot be used."""
     if not _KEY.fullmatch(key):
         raise ConfigurationError(
-            f"{key[:80]!r} cannot be the key of an event: use 1 to 200 characters without spaces, as deploy/1234"
+            f"{key[:80]!r} cannot be the key of an event: use 1 to 200 characters without spaces, as in deploy/1234"
         )
     return key
 
 
 class ExternalEvents:
-    """The events that a swarm was told. Their keys are the swarm's: jobs share them."""
+    """The external events of a swarm. Jobs share their keys."""
 
     def __init__(self, keyspace: Keyspace) -> None:
         self._keyspace = keyspace
@@ -57,7 +57,7 @@ class ExternalEvents:
     def tell(
         self, key: str, data: str = "", *, by: str, keep_seconds: float = KEEP_SECONDS
     ) -> tuple[ExternalEvent, Signals]:
-        """Tell an event. Raises `ConfigurationError` for a key, data or a time that cannot be used."""
+        """Report an event. Raises `ConfigurationError` for a key, data or a time that cannot be used."""
         check_key(key)
         if (size := len(data.encode("utf-8", "replace"))) > MAX_DATA_BYTES:
             raise ConfigurationError(

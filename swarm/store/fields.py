@@ -1,4 +1,4 @@
-"""What the records of jobs and agents begin as: fields of their hashes, made of what they are started with."""
+"""Initial fields of job and agent records, made from their specifications."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from swarm.store.values import NANO, Continuation, normal_role
 
 
 class JobTerms(TypedDict, total=False):
-    """What a job is placed with beside its root agent."""
+    """The terms of a job besides its root agent."""
 
     retention_seconds: Required[float]
     rules: str
-    """As JSON."""
+    """Rules, as JSON."""
     ask_seconds: float
     weight: int
-    """Its share when jobs wait for the fleet."""
+    """The job's share of the fleet."""
     order: str
     folder: str
-    """The person's, where the root works on a copy."""
+    """The person's folder, if the root works on a copy."""
     callback: Callback | None
     memory: str
-    """Where its agents find what they remember, as JSON."""
+    """Places of its agents' memory, as JSON."""
 
 
 def job_fields(spec: AgentSpec, **terms: Unpack[JobTerms]) -> dict[str, Any]:
-    """A job's, whose root this is."""
+    """Initial fields of a job with this root."""
     limits = spec.limits
     job: dict[str, Any] = {
         "title": spec.description,
@@ -62,7 +62,7 @@ def job_fields(spec: AgentSpec, **terms: Unpack[JobTerms]) -> dict[str, Any]:
 
 
 def agent_fields(spec: AgentSpec, tools: Sequence[str] = ()) -> dict[str, str]:
-    """An agent's; `tools` are its parent's, where it begins with those."""
+    """Initial fields of an agent; `tools` are its parent's, if it begins with them."""
     spec = clean(spec)
     fields = {"spec": spec.model_dump_json(), "label": spec.label, "definition": spec.definition.name}
     needs = needs_of(spec, tools)
@@ -81,7 +81,7 @@ def agent_fields(spec: AgentSpec, tools: Sequence[str] = ()) -> dict[str, str]:
 
 
 def child_fields(child: AgentSpec | Continuation, tools: Sequence[str]) -> dict[str, str]:
-    """Those of an agent that another one starts, or that is to go on."""
+    """Initial fields of a child, or the fields that continue one."""
     if isinstance(child, Continuation):
         return {"id": child.agent_id, "resume": clean_text(child.prompt), "background": str(int(child.background))}
     return {"id": child.agent_id, **agent_fields(child, tools if child.fork is not None else ())}

@@ -1,4 +1,4 @@
-"""The fleet: which workers there are, what they have, which take no agents, and which agents wait for special ones."""
+"""The fleet: the workers, their capabilities, drained workers, and agents that wait for special workers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class FleetStore:
         self._keyspace = keyspace
 
     def workers(self) -> dict[str, str]:
-        """What each worker has that is there now, as JSON."""
+        """The capabilities of each live worker, as JSON."""
         here = self._keyspace.client.zrangebyscore(
             self._keyspace.key("workers", "silent"), self._keyspace.now(), "+inf"
         )
@@ -26,7 +26,7 @@ class FleetStore:
         return {worker: has for worker, has in zip(here, found, strict=True) if has is not None}
 
     def staff(self, worker: str, slots: int, seconds: float) -> Signals:
-        """A worker can run so many agents now; who has not said so for `seconds` is forgotten."""
+        """Announce how many agents a worker can run now; a worker silent for `seconds` is forgotten."""
         return Signals(*self._keyspace.run("staff", worker, slots, seconds))
 
     def staffed(self) -> list[str]:
@@ -34,67 +34,67 @@ class FleetStore:
         return list(self._keyspace.client.hkeys(self._keyspace.key("slots")))
 
     def announce(self, worker: str, has: Has, seconds: float) -> None:
-        """Say what a worker has; it holds for so long."""
+        """Announce a worker's capabilities, valid for `seconds`."""
         self._keyspace.run("announce", worker, has.model_dump_json(), " ".join(has.offers), seconds)
 
     def drain(self, target: str, wanted: bool = True) -> None:
-        """Have the workers of a host, or the one of that name, take no agents, or take them again."""
+        """Stop the workers of a host, or the worker of that name, from taking agents; with `wanted` false, let them take agents again."""
         change = self._keyspace.client.sadd if wanted else self._keyspace.client.srem
         change(self._keyspace.key("drained"), target)
 
     def drained(self) -> set[str]:
-        """The hosts and workers that are to take no agents."""
+        """The hosts and workers that must take no agents."""
         return set(self._keyspace.client.smembers(self._keyspace.key("drained")))
 
     def is_drained(self, *names: str) -> bool:
-        """Whether one of these is to take no agents."""
+        """Whether one of these names is drained."""
         return any(self._keyspace.client.smismember(self._keyspace.key("drained"), list(names)))
 
     def keep_queue(self, name: str, seconds: float) -> None:
-        """Have a queue's messages forgotten after so long."""
+        """Have a queue's messages expire after `seconds`."""
         self._keyspace.client.expire(name, round(seconds))
 
     def queue_length(self, name: str) -> int:
-        """How many messages a queue has."""
+        """The number of messages in a queue."""
         return int(self._keyspace.client.llen(name))
 
     def queued(self, queue: str) -> list[Any]:
-        """The messages of a queue, and of the queues of all workers beside it, as the broker wrote them."""
+        """The messages of a queue and of all workers' own queues, as the broker wrote them."""
         names = [queue, *(f"{queue}.{worker}" for worker in self.staffed())]
         return [raw for entries in self._keyspace.each("lrange", names, 0, -1) for raw in entries]
 
     def hub_mark(self, *, make: bool = False) -> str:
-        """The mark by which a hub knows this Redis; empty if there is none. `make` one first where it is missing."""
+        """The mark by which a hub knows this Redis; empty if there is none. With `make`, make a missing one."""
         if make:
             self._keyspace.client.set(self._keyspace.key("hub"), secrets.token_hex(16), nx=True)
         return self._keyspace.client.get(self._keyspace.key("hub")) or ""
 
     def set_aside(self, agent_id: str, seconds: float) -> Signals:
-        """Leave a queued agent to workers that can serve it, and call others instead."""
+        """Leave a queued agent to workers that can run it, and call others instead."""
         return Signals(*self._keyspace.run("set_aside", agent_id, seconds))
 
     def aside_news(self) -> int:
-        """Grows whenever an agent is set aside; 0: there was none ever."""
+        """A number that grows whenever an agent is set aside; 0 if none ever was."""
         return int(self._keyspace.client.get(self._keyspace.key("aside", "news")) or 0)
 
     def wait_bell(self, worker: str, seconds: float) -> None:
-        """Wait for so long, or until an agent is set aside that this worker can serve."""
+        """Wait up to `seconds` until an agent is set aside that this worker can run."""
         self._keyspace.client.blpop([self._keyspace.key("bell", worker)], timeout=seconds)
 
     def aside(self, first: int, count: int) -> list[str]:
-        """Some of the agents that were set aside, those from the `first` on."""
+        """Some agents that were set aside, from index `first` on."""
         return list(self._keyspace.client.zrange(self._keyspace.key("aside"), first, first + count - 1))
 
     def take_aside(self, agent_ids: Sequence[str]) -> tuple[Signals, list[str]]:
-        """Take some of them; returns those whose message this worker must send to itself."""
+        """Take some agents that were set aside; returns those whose message this worker must send to itself."""
         publish, taken = self._keyspace.run("take_aside", *agent_ids)
         return Signals(publish), taken
 
     def send_near(self, agent_ids: Sequence[str], seconds: float) -> dict[str, str]:
-        """Of these agents, those that are left for so long to a worker on the host of their files, and which one."""
+        """Reserve agents for `seconds` for a worker on their files' host: agent → that worker. Others are left out."""
         workers = self._keyspace.run("send_near", seconds, *agent_ids) if agent_ids else []
         return {agent_id: worker for agent_id, worker in zip(agent_ids, workers, strict=True) if worker}
 
     def take_late(self, most: int) -> list[str]:
-        """Some of those that no worker there has taken in time, for this worker to send to itself."""
+        """Take some agents that their host's workers left too long, for this worker to send to itself."""
         return list(self._keyspace.run("take_late", most))

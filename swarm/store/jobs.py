@@ -1,4 +1,4 @@
-"""The records of jobs: making one, reading them, the documents that travel with them, and finishing ends of any size."""
+"""The records of jobs: making and reading them, their documents, and finishing ends of any size."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from swarm.store.values import JobPermissions, Signals, Submitted
 
 @dataclass(frozen=True)
 class JobNow:
-    """A job as it stands, and how many of its agents are at work or wait for a worker."""
+    """A job's current fields, and how many of its agents are at work or wait for a worker."""
 
     record: dict[str, str | None]
     running: int
@@ -29,17 +29,17 @@ class JobNow:
 
 @dataclass(frozen=True)
 class JobMoment:
-    """What watchers of a job need at one time, read in one round trip."""
+    """A consistent view for watchers of a job, read in one round trip."""
 
     at: float
     """The server's clock."""
     seq: int
-    """The last number that the job has given."""
+    """The job's last sequence number."""
     asked: list[str]
     """The ids of all open questions."""
     job: JobNow | None
     agents: list[dict[str, str | None]]
-    """The agents that were asked for, in order."""
+    """The requested agents, in order."""
 
 
 class JobStore:
@@ -58,11 +58,10 @@ class JobStore:
         webhook: str = "",
         **terms: Unpack[JobTerms],
     ) -> Submitted:
-        """Make the job and its root agent; the same ids again change nothing.
+        """Make the job and its root agent; repeating the same ids changes nothing.
 
-        `catalogue` and `documents` (by what they are) travel with it, and so do `packages`, by their digests; `webhook` is the address it
-        brings, as JSON. Raises `UnknownBroker` for a sequel that no worker could publish, `WebhookRefused` for an address that none would
-        deliver to.
+        The `catalogue`, `documents` (by name) and `packages` (by digest) travel with the job. `webhook` is its own address, as JSON. Raises
+        `UnknownBroker` for a callback that no worker could publish, and `WebhookRefused` for an address that no worker would deliver to.
         """
         spec = clean(spec)
         given = (
@@ -97,7 +96,7 @@ class JobStore:
         return read_job(job_id, record)
 
     def newest(self, count: int = 50) -> list[JobView]:
-        """The newest jobs, newest first; expired ones are forgotten on the way."""
+        """The newest jobs, newest first. Expired ones are removed from the list."""
         found: list[JobView] = []
         job_ids = self.ids(count)
         for job_id, record in zip(job_ids, self._keyspace.fetch("job", job_ids, JOB_FIELDS), strict=True):
@@ -108,8 +107,8 @@ class JobStore:
         return found
 
     def ids(self, count: int = 0, before: str = "") -> list[str]:
-        """The ids of the newest jobs, or of those made before one (none if that is not known any more), newest first, expired ones
-        among them; 0: of all. Records of thousands would take seconds."""
+        """The ids of the newest jobs, or of those made before `before` (none if it is unknown), newest first, including expired ones. A
+        `count` of 0 returns all; their records would take seconds to read."""
         first = 0
         if before:
             rank = self._keyspace.client.zrevrank(self._keyspace.key("jobs"), before)
@@ -121,11 +120,11 @@ class JobStore:
         )
 
     def exists(self, job_id: str) -> bool:
-        """Whether there is such a job."""
+        """Whether the job exists."""
         return bool(self._keyspace.client.exists(self._keyspace.key("job", job_id)))
 
     def permissions(self, job_id: str) -> JobPermissions:
-        """What the job allows and forbids now."""
+        """The job's current permissions."""
         pipeline = self._keyspace.client.pipeline(transaction=False)
         pipeline.hmget(self._keyspace.key("job", job_id), "rules", "ask_seconds")
         pipeline.lrange(self._keyspace.key("job", job_id, "rules"), 0, -1)
@@ -133,7 +132,7 @@ class JobStore:
         return JobPermissions(rules or "", list(added), float(seconds or 0))
 
     def catalogue(self, job_id: str) -> str:
-        """The definitions that travelled with the job, as JSON. Raises `UnknownAgent` if there is no such job any more."""
+        """The job's definitions, as JSON. Raises `UnknownAgent` if the job no longer exists."""
         digest, own = self._keyspace.client.hmget(self._keyspace.key("job", job_id), "definitions", "catalogue")
         found = own or (self.document(digest) if digest else None)
         if found is None:
@@ -141,34 +140,34 @@ class JobStore:
         return str(found)
 
     def document(self, digest: str) -> str | None:
-        """The text of that digest, which jobs have in common."""
+        """The text with that digest, shared by jobs."""
         found = self._keyspace.client.get(self._keyspace.key("document", digest))
         return None if found is None else str(found)
 
     def carried(self, job_id: str) -> dict[str, str]:
-        """The digests of what travels with the job besides its definitions, by what it is."""
+        """The digests of the job's documents besides its definitions, by name."""
         told: dict[str, str] = json.loads(
             self._keyspace.client.hget(self._keyspace.key("job", job_id), "carried") or "{}"
         )
         return told
 
     def settle(self, job_id: str) -> tuple[bool, Signals]:
-        """Go on with what an end has left to do in the job; returns whether anything still is."""
+        """Continue unfinished endings in the job; returns whether any are left."""
         left, publish, kill = self._keyspace.run("settle", job_id)
         return bool(left), Signals(publish, kill)
 
     def unsettled(self) -> list[str]:
-        """Some of the jobs in which an end has left something to do. Those that expired are forgotten on the way."""
+        """Some of the jobs with unfinished endings. Expired ones are removed from the list."""
         return list(self._keyspace.run("unsettled"))
 
     # -- watching ------------------------------------------------------------------------------------------
 
     def seq(self, job_id: str) -> int:
-        """The last number that the job has given."""
+        """The job's last sequence number."""
         return int(self._keyspace.client.get(self._keyspace.key("job", job_id, "seq")) or 0)
 
     def now(self, job_ids: Sequence[str], names: Sequence[str]) -> list[JobNow | None]:
-        """Some fields of these jobs, and how many agents are at work; None for a job that does not exist."""
+        """Some fields of these jobs and their number of agents at work; None for a missing job."""
         pipeline = self._keyspace.client.pipeline(transaction=False)
         for job_id in job_ids:
             self._ask_now(pipeline, job_id, names)
@@ -176,7 +175,7 @@ class JobStore:
         return [_read_now(answers[first : first + _ANSWERS], names) for first in range(0, len(answers), _ANSWERS)]
 
     def moment(self, job_id: str, agent_ids: Sequence[str], *, job: Sequence[str], agent: Sequence[str]) -> JobMoment:
-        """The job and some of its agents at one time; `job` and `agent` name the fields to read."""
+        """The job and some of its agents at one moment; `job` and `agent` name the fields to read."""
         pipeline = self._keyspace.client.pipeline(transaction=False)
         pipeline.time()
         pipeline.get(self._keyspace.key("job", job_id, "seq"))
@@ -189,7 +188,7 @@ class JobStore:
         return JobMoment(seconds + micro / 1e6, int(seq or 0), asked, _read_now(answers[:_ANSWERS], job), agents)
 
     def at_work(self, job_id: str, in_line: int) -> list[str]:
-        """The agents that run or are called, and the first so many in line."""
+        """The agents that are running or called, and the first `in_line` in line."""
         pipeline = self._keyspace.client.pipeline(transaction=False)
         pipeline.smembers(self._keyspace.key("job", job_id, "running"))
         pipeline.smembers(self._keyspace.key("job", job_id, "called"))
@@ -202,24 +201,24 @@ class JobStore:
         pipeline.zcard(self._keyspace.key("job", job_id, "line"))
         pipeline.scard(self._keyspace.key("job", job_id, "called"))
 
-    # -- what its agents share -----------------------------------------------------------------------------
+    # -- shared by its agents ----------------------------------------------------------------------------------
 
     def memory(self, job_id: str) -> str:
-        """Where the job's agents find their memory, as JSON; empty if nowhere."""
+        """Places of the agents' memory, as JSON; empty if there is none."""
         return self._keyspace.client.hget(self._keyspace.key("job", job_id), "memory") or ""
 
     def count_search(self, job_id: str) -> int:
-        """Count one more web search of the job; returns how many there are."""
+        """Count one more web search of the job; returns the total."""
         return int(self._keyspace.client.hincrby(self._keyspace.key("job", job_id), "searches", 1))
 
     def missing(self, job_ids: Sequence[str]) -> list[str]:
-        """Those of these ids that no job has, or none has any more."""
+        """The ids that no existing job has."""
         records = self._keyspace.fetch("job", job_ids, ["state"])
         return [job_id for job_id, record in zip(job_ids, records, strict=True) if record["state"] is None]
 
 
 _ANSWERS = 4
-"""Of `_ask_now`."""
+"""Answers per job in `_ask_now`."""
 
 
 def _read_now(answers: Sequence[Any], names: Sequence[str]) -> JobNow | None:

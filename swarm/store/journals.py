@@ -1,4 +1,4 @@
-"""Journals as Redis keeps them: appending, and reading from the beginning, from the end, or from the last cut on."""
+"""Journals in Redis: appending, and reading from the beginning, the end, or the last cut on."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ _CUT = re.compile(r'^\{[^{}]{0,200}"kind": ?"compacted"')
 
 @dataclass(frozen=True)
 class StoredEntry:
-    """An entry of a journal as it is stored."""
+    """A journal entry as stored."""
 
     number: int
     seq: int
-    """Its place among all journal entries and events of the job."""
+    """The entry's number among all journal entries and events of the job."""
     document: str
-    """JSON."""
+    """The entry as JSON."""
 
 
 @dataclass(frozen=True)
 class JournalPage:
-    """Some entries of a journal, and of the same moment how many there are and how many turns they make."""
+    """Some journal entries, with the number of entries and turns at the same moment."""
 
     entries: list[StoredEntry]
     turns: int
@@ -46,22 +46,22 @@ class JournalPage:
 
 
 class Beside(TypedDict, total=False):
-    """What a step does beside appending entries."""
+    """Further effects of a step that appends entries."""
 
     activity: str
-    """What the agent does now."""
+    """The agent's current activity."""
     counters: Counters | None
-    """What is added to the agent's and the job's sums."""
+    """Amounts to add to the agent's and the job's sums."""
     settle: bool
-    """Give back what was reserved."""
+    """Whether to return the reserved amounts."""
     said: str
-    """The text that is left if the agent is ended from outside."""
+    """The text to keep if the agent is ended from outside."""
     call: CallEnd | None
-    """How a call of the model has ended."""
+    """The end of a model call."""
 
 
 class JournalStore:
-    """The journals of agents, and their outputs that are too long for a journal."""
+    """The journals of agents, and outputs too long for a journal."""
 
     def __init__(self, keyspace: Keyspace, prefixes: Prefixes, document: Callable[[str], str | None]) -> None:
         self._keyspace, self._prefixes, self._document = keyspace, prefixes, document
@@ -85,7 +85,7 @@ class JournalStore:
                 return
 
     def history(self, agent_id: str) -> History:
-        """What an agent's journal amounts to, at the cost of what has come since its last cut. Raises `JournalError`."""
+        """The folded history of an agent; reads only entries since its last cut. Raises `JournalError`."""
         newer: list[tuple[int, str]] = []
         for number, document in self._backwards(agent_id):
             if _CUT.match(document) and (history := self._restore(agent_id, number, document)) is not None:
@@ -97,7 +97,7 @@ class JournalStore:
         return fold(agent_id, entries, self.read)
 
     def _backwards(self, agent_id: str) -> Iterator[tuple[int, str]]:
-        """The entries as they are stored, the last one first. Raises `JournalError` for a gap in the numbers."""
+        """Yield stored entries, newest first. Raises `JournalError` for a gap in the numbers."""
         before = 0
         while True:
             key, last = self._keyspace.key("journal", agent_id), f"({before}-0" if before else "+"
@@ -128,7 +128,7 @@ class JournalStore:
         return restore(agent_id, started if owner else prefix, prefix, entry) if isinstance(prefix, Started) else None
 
     def last_commit(self, agent_id: str) -> str:
-        """The last commit that an agent's journal names, besides the one that it begins as; empty if there is none."""
+        """The last commit in an agent's journal besides its first one; empty if there is none."""
         before = "+"
         while page := self._keyspace.client.xrevrange(self._keyspace.key("journal", agent_id), before, count=_PAGE):
             for _, fields in page:
@@ -138,19 +138,19 @@ class JournalStore:
         return ""
 
     def last_entry(self, agent_id: str) -> Entry | None:
-        """The journal's last entry; None for an agent that has none. Raises `JournalError`."""
+        """The journal's last entry; None if there is none. Raises `JournalError`."""
         for entry_id, fields in self._keyspace.client.xrevrange(self._keyspace.key("journal", agent_id), count=1):
             return decode_entry(fields["e"], agent_id=agent_id, number=int(entry_id.split("-")[0]))
         return None
 
     def stored(self, agent_id: str, *, after: int = 0, count: int = _PAGE) -> list[StoredEntry]:
-        """The first entries of the agent's journal after that one, unread: also those that this version cannot read."""
+        """The first entries of the agent's journal after that number, undecoded, including those this version cannot read."""
         return self.page(agent_id, after=after, count=count).entries
 
     def page(
         self, agent_id: str, *, after: int | None = None, before: int | None = None, count: int = _PAGE
     ) -> JournalPage:
-        """The first entries of the journal after one, or else the last before one, or of all. Raises `UnknownAgent`."""
+        """The first entries after one number, or the last before one, or of all. Raises `UnknownAgent`."""
         key, pipeline = self._keyspace.key("journal", agent_id), self._keyspace.client.pipeline(transaction=True)
         pipeline.hmget(self._keyspace.key("agent", agent_id), "state", "turns", "length")
         if after is not None:
@@ -164,7 +164,7 @@ class JournalStore:
         return JournalPage(entries, int(turns or 0), int(length or 0))
 
     def lengths(self, agent_ids: Sequence[str]) -> list[int]:
-        """How many entries each of these journals has; 0 for an agent that does not exist."""
+        """The number of entries of each journal; 0 for a missing agent."""
         return [int(record["length"] or 0) for record in self._keyspace.fetch("agent", agent_ids, ["length"])]
 
     def append(
@@ -176,9 +176,9 @@ class JournalStore:
         reservation: SlotReservation | None = None,
         **beside: Unpack[Beside],
     ) -> Appended:
-        """Append entries, the first as number `number`; `reservation` asks for a slot for the next call of the model.
+        """Append entries, the first as number `number`; `reservation` asks for a slot for the next model call.
 
-        Raises `NotOwner` or `AgentCancelled`, having changed nothing.
+        Raises `NotOwner` or `AgentCancelled` without changing anything.
         """
         documents, digest, prefix = [], "", ""
         for entry in entries:
@@ -197,13 +197,13 @@ class JournalStore:
             answer = self._keyspace.run("append", *given, digest, prefix, *documents)
         check_claim(answer, claim)
         if answer[0] != "ok":
-            # A repeat: whoever the first attempt woke is in the outbox.
+            # A repeat: the agents that the first attempt woke are in the outbox.
             return Appended(None, Signals())
         slot = None if reservation is None else read_slot(reservation.limit_class, answer[4])
         return Appended(int(answer[1]), Signals(publish=answer[2]), answer[3], slot)
 
     def judge_end(self, claim: Claim, number: int, entry: Verdict) -> Appended:
-        """Append a verdict as entry `number`. Raises `NotOwner` or `AgentCancelled`, having changed nothing."""
+        """Append a verdict as entry `number`. Raises `NotOwner` or `AgentCancelled` without changing anything."""
         told = clean(entry).model_dump_json(include=set(VerdictView.model_fields))
         answer = self._keyspace.run("judge_end", claim.agent_id, claim.generation, number, encode_entry(entry), told)
         check_claim(answer, claim)
@@ -213,15 +213,15 @@ class JournalStore:
         return Appended(int(answer[1]), Signals(publish=answer[2]))
 
     def keep_output(self, claim: Claim, key: str, text: str) -> None:
-        """Keep a text that is too long for the conversation; it lives as long as the agent's record. Raises as `append`."""
+        """Keep a text too long for the conversation until the agent's record expires. Raises as `append`."""
         check_claim(self._keyspace.run("keep_output", claim.agent_id, claim.generation, key, clean_text(text)), claim)
 
     def load_output(self, agent_id: str, key: str) -> str | None:
-        """A kept text."""
+        """Load a kept text."""
         value = self._keyspace.client.hget(self._keyspace.key("outputs", agent_id), key)
         return None if value is None else str(value)
 
 
 def read_stored(entry_id: str, fields: Mapping[str, str]) -> StoredEntry:
-    """An entry of a journal's stream."""
+    """Decode an entry of a journal's stream."""
     return StoredEntry(int(entry_id.split("-")[0]), int(fields.get("seq", 0)), fields["e"])

@@ -1,4 +1,4 @@
-"""What every part of the store shares: one client, one prefix, the atomic steps, and the check that every step's answer begins with."""
+"""The common base of the store: one client, one prefix, the atomic steps, and the check of a step's answer."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Keyspace:
         # The stubs do not know that `decode_responses` makes every answer text.
         self.client: Any = client
         self.no_retry: Any = client
-        """The client that never waits, also of a swarm that outlasts outages."""
+        """The client that never waits, even in a swarm that outlasts outages."""
         self.prefix = prefix
-        # Read now, so that processes that are forked share it.
+        # Read now, so that forked processes share it.
         STEPS.name  # noqa: B018
 
     def outlasting(self, outage: Outage) -> Self:
-        """The same, but every command waits until Redis can be had, for as long as `outage` lets it."""
+        """Copy the keyspace, with commands that wait for Redis as long as `outage` allows."""
         batch = copy.copy(self)
         batch.client = RetryingClient(self.no_retry, outage)
         return batch
@@ -45,7 +45,7 @@ class Keyspace:
     def run(self, step: str, *arguments: str | int | float, library: Library = STEPS) -> Any:
         """Run one of the atomic steps, the swarm's own or a capability's.
 
-        Raises `NotOwner` if it was in the name of an agent by a segment that does not own it any more.
+        Raises `NotOwner` if the step acts for an agent that the calling segment no longer owns.
         """
         answer = library.run(self.client, step, self.prefix, *arguments)
         match answer:
@@ -55,16 +55,16 @@ class Keyspace:
         return answer
 
     def run_now(self, step: str, *arguments: str | int | float) -> Any:
-        """Run one of the swarm's own steps without waiting for a Redis that is away. Raises `redis.RedisError`."""
+        """Run one of the swarm's own steps without waiting for an unavailable Redis. Raises `redis.RedisError`."""
         return STEPS.run(self.no_retry, step, self.prefix, *arguments)
 
     def fetch(self, kind: str, ids: Sequence[str], names: Sequence[str]) -> list[dict[str, str | None]]:
-        """Some fields of several hashes of a kind, in one round trip."""
+        """Some fields of several hashes of one kind, in one round trip."""
         found = self.each("hmget", (self.key(kind, one) for one in ids), names)
         return [dict(zip(names, values, strict=True)) for values in found]
 
     def each(self, command: str, keys: Iterable[str], *arguments: Any) -> list[Any]:
-        """The answers of one command for each of these keys, in one round trip."""
+        """The answers of one command for each key, in one round trip."""
         pipeline = self.client.pipeline(transaction=False)
         for key in keys:
             getattr(pipeline, command)(key, *arguments)
@@ -72,7 +72,7 @@ class Keyspace:
 
 
 def check_claim(answer: list[Any], claim: Claim) -> None:
-    """Raise `AgentCancelled` or `NotOwner` if a step answers that the claim holds no more."""
+    """Raise `AgentCancelled` or `NotOwner` if a step answers that the claim no longer holds."""
     match answer[0]:
         case "cancelled":
             raise AgentCancelled(claim.agent_id)
@@ -81,17 +81,17 @@ def check_claim(answer: list[Any], claim: Claim) -> None:
 
 
 def effect_of(answer: list[Any], claim: Claim) -> Signals:
-    """The signals that follow a step's code. Raises as `check_claim`."""
+    """The signals after a step's code. Raises as `check_claim`."""
     check_claim(answer, claim)
-    # A repeated step has no effects left to carry out but what the outbox holds.
+    # The only effects left of a repeated step are in the outbox.
     return Signals(*answer[1:])
 
 
 def no_agent(agent_id: str) -> UnknownAgent:
-    """The error for an agent that does not exist."""
+    """The error for a missing agent."""
     return UnknownAgent(f"no agent {agent_id}; `swarm tree JOB` lists a job's agents")
 
 
 def no_job(job_id: str) -> UnknownAgent:
-    """The error for a job that does not exist."""
+    """The error for a missing job."""
     return UnknownAgent(f"no job {job_id}; `swarm jobs` lists those that exist")

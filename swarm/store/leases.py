@@ -1,6 +1,6 @@
-"""Leases on agents, and finding what fell: agents of dead workers, due timers, lost messages.
+"""Leases on agents, and the sweep for agents of dead workers, due timers and lost messages.
 
-Guarantees: one worker sweeps at a time; whatever one of them leaves undone when it dies, the next sweep does.
+Guarantees: one worker sweeps at a time; the next sweep completes an unfinished one.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from swarm.store.keyspace import Keyspace
 from swarm.store.values import Rescue, SweepTurn
 
 _GRACE_SECONDS = 8.0
-"""After an outage: a connection that hangs is noticed, made anew, and the leases of its worker renewed."""
+"""Time after an outage to notice a hung connection, reconnect, and renew the leases of its worker."""
 
 
 def longest_gap(seconds: float, lease_seconds: float) -> float:
-    """How long ago a sweep may have begun, where there is one every `seconds`, before Redis counts as having been away since."""
+    """The longest time since the last sweep, with one every `seconds`, before Redis counts as having been away."""
     return max(lease_seconds / 2, 3 * seconds)
 
 
@@ -28,7 +28,7 @@ class LeaseStore:
         self._keyspace = keyspace
 
     def renew(self, worker: str, agent_ids: Sequence[str], lease_seconds: float) -> list[str]:
-        """Prolong leases; returns the agents this worker must stop."""
+        """Renew leases; returns the agents this worker must stop."""
         if not agent_ids:
             return []
         return list(self._keyspace.run("renew", worker, lease_seconds, *agent_ids))
@@ -38,11 +38,11 @@ class LeaseStore:
         return dict(Counter(worker for _, worker in self._held()))
 
     def held_by(self, worker: str) -> list[str]:
-        """The agents a worker holds a lease on."""
+        """The agents leased to a worker."""
         return [agent_id for agent_id, holder in self._held() if holder == worker]
 
     def _held(self) -> list[tuple[str, str]]:
-        """The agents with a lease, each with the worker that holds it."""
+        """Each leased agent with its worker."""
         leased = list(self._keyspace.client.zrange(self._keyspace.key("leases"), 0, -1))
         records = self._keyspace.fetch("agent", leased, ["worker"])
         return [
@@ -50,19 +50,19 @@ class LeaseStore:
         ]
 
     def called(self) -> list[str]:
-        """The agents that were sent for and have not been claimed."""
+        """The agents that were called and not yet claimed."""
         return list(self._keyspace.client.zrange(self._keyspace.key("ready"), 0, -1))
 
     def may_have_lost(self, age_seconds: float) -> bool:
-        """Whether anybody was sent for so long ago and has not been claimed."""
+        """Whether an agent was called that long ago and is still unclaimed."""
         return bool(
             self._keyspace.client.zcount(self._keyspace.key("ready"), "-inf", self._keyspace.now() - age_seconds)
         )
 
     def begin_sweep(self, worker: str, seconds: float, lease_seconds: float) -> SweepTurn:
-        """Whether this worker is the one to look for what fell; nobody else is then for so long, or until a lease runs out.
+        """Ask to sweep: at most one worker may for `seconds`, or until a lease expires.
 
-        After an outage, in which no lease could be renewed, it may find none that has run out before its worker could renew it.
+        After an outage, in which no lease could be renewed, workers first get time to renew theirs.
         """
         gap = longest_gap(seconds, lease_seconds)
         mine, next_end = self._keyspace.run("begin_sweep", worker, seconds, gap, min(lease_seconds, _GRACE_SECONDS))
@@ -78,10 +78,10 @@ class LeaseStore:
         begun_within: float | None = None,
         dead: Sequence[tuple[str, str]] = (),
     ) -> Rescue:
-        """Put back what fell. `dead` are (agent, worker) whose process is known to be gone; `batch=0` looks at those only.
+        """Requeue lost agents. `dead` are (agent, worker) whose process is known to be gone; `batch=0` looks only at those.
 
-        `queued` are the agents whose messages are queued: those of others that are as old as `outbox_age_seconds` are lost.
-        A sweep is for leases only if it was `begun_within` so many seconds: Redis may have been away since.
+        `queued` are the agents with queued messages; messages of others are lost once older than `outbox_age_seconds`. Leases are checked
+        only if the sweep began within `begun_within` seconds, because Redis may have been away since.
         """
         messages = json.dumps(list(queued))
         answer = self._keyspace.run(

@@ -1,19 +1,19 @@
-"""The atomic steps: Redis Functions, made from the `*.lua` files of packages; each file's head gives its arguments and answers.
+"""The atomic steps: Redis Functions, made from the `*.lua` files of packages; each file begins with its arguments and answers.
 
-A library is one Lua program. First come the shared parts: `common.lua`, whose names are everybody's, then every `NAME_common.lua` of the
-swarm's own packages and of those that the library is made for. Each of these is a module: it sets what others use as fields of the table
-`NAME` (`function budget.serve(job)`), in whichever order, and keeps the rest to itself. Then come the other files, each a step or several
-in a scope of its own. A capability from outside brings its own:
+A library is one Lua program. It begins with the shared parts: `common.lua`, whose names every part sees, then each `NAME_common.lua` of
+the swarm's own packages and of the library's packages. Each such file is a module: it exports functions as fields of the table `NAME`
+(`function budget.serve(job)`), in any order, and keeps the rest local. The other files follow, each with one or more steps in its own
+scope. An external capability brings its own library:
 
     STEPS = Library("my_package")       # my_package/votes.lua: step('vote', function(job, id, choice) … end)
     store.keyspace.run("vote", job_id, agent_id, "yes", library=STEPS)
 
-Such a library has all of the shared parts (`emit`, `fields`, `agents.deliver`, `endings.end_agent` …), so its steps and the swarm's see
-the same data; what it registers with `at_end` holds for the ends that its own steps make, so its keys are kept with `keep_with_job`.
+Such a library contains all shared parts (`emit`, `fields`, `agents.deliver`, `endings.end_agent` …), so its steps and the swarm's see
+the same data. Its `at_end` handlers run only for ends made by its own steps, so its keys are kept with `keep_with_job`.
 
-Guarantees: a library and its functions carry the hash of their source in their names, so two versions share one server; a server
-that does not know a library (it was restarted without its data, has taken over, or somebody removed it) is given it, and the call is
-made again; what nobody has loaded for `KEPT_SECONDS` is removed by whoever loads another one, which at worst costs its users a load.
+Guarantees: the names of a library and its functions contain the hash of their source, so two versions can share one server. If a
+server lacks a library (after a restart without data, a failover, or a removal), it is loaded and the call is repeated. A load removes
+other libraries that were not loaded for `KEPT_SECONDS`; at worst, their users load them again.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ PACKAGES = (
     "swarm.replay",
     "swarm.capabilities.webhooks",
 )
-"""Where the swarm's own parts and steps lie. What comes later may use what comes earlier."""
+"""Packages of the swarm's own parts and steps, in order; later ones may use earlier ones."""
 KEPT_SECONDS = 30 * 86_400.0
 _LOADED_AT = re.compile(r"^-- loaded (\d+)$", re.MULTILINE)
 
 
 class Library:
-    """The steps of some packages beside the swarm's own parts; of none, the swarm's own steps."""
+    """The steps of some packages with the swarm's shared parts; without packages, the swarm's own steps."""
 
     def __init__(self, *packages: str) -> None:
         self._packages = packages
 
     @property
     def source(self) -> str:
-        """The program, without the head that names it."""
+        """The program without its first lines, which name it."""
         own = [part for package in PACKAGES for part in _read_package(package)]
         brought = [part for package in self._packages for part in _read_package(package)]
         modules = [name.removesuffix("_common.lua") for name, _ in own + brought if name.endswith("_common.lua")]
@@ -64,7 +64,7 @@ class Library:
 
     @cached_property
     def name(self) -> str:
-        """Its name in Redis; that of each function is this one, `_`, and the step's."""
+        """The library's name in Redis; a function's name is this, `_` and the step's name."""
         return f"swarm_{hashlib.sha256(self.source.encode()).hexdigest()[:12]}"
 
     def run(self, client: Any, step: str, prefix: str, *arguments: str | int | float) -> Any:
@@ -80,7 +80,7 @@ class Library:
         return client.fcall(function, 0, prefix, *arguments)
 
     def load(self, client: Any, now: float) -> None:
-        """Give the server this library, and remove those that nobody has loaded for long."""
+        """Load this library into the server, and remove libraries not loaded for long."""
         head = f"#!lua name={self.name}\n-- loaded {now:.0f}\nlocal LIBRARY = '{self.name}'\n"
         client.function_load(head + self.source, replace=True)
         for name, loaded_at in _list_libraries(client):
@@ -88,7 +88,7 @@ class Library:
                 try:
                     client.function_delete(name)
                 except redis.ResponseError:
-                    # Somebody else removed it first.
+                    # Another client removed it first.
                     pass
 
 
@@ -104,7 +104,7 @@ def _read_package(package: str) -> list[tuple[str, str]]:
 
 
 def _list_libraries(client: Any) -> list[tuple[str, float]]:
-    """Libraries of any version of the swarm that the server knows, and when each was loaded last."""
+    """Libraries of any version of the swarm on the server, with the time of their last load."""
     found = []
     for library in client.function_list(library="swarm_*", withcode=True):
         fields = dict(zip(library[::2], library[1::2], strict=True))

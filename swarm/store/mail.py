@@ -1,7 +1,7 @@
-"""Mail as Redis keeps it: who can be written to, reading, taking in, sending.
+"""Mail in Redis: receivers, reading, taking in, sending.
 
-Guarantees: a message reaches all its receivers or none, once, also when the step is sent again; an agent's message and the result
-of its call are one step; taking mail in and moving the cursor are one step.
+Guarantees: a message reaches all its receivers once, or none, even if the step is sent again. An agent's message and the result of
+its call are one step. Taking mail in and moving the cursor are one step.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class MailStore:
         self._keyspace = keyspace
 
     def directory(self, job_id: str) -> Directory:
-        """Who can be written to in a job."""
+        """The possible receivers in a job."""
         return Directory(self._keyspace, job_id)
 
     def read(self, owner: str, after: str = "0-0") -> list[Message]:
@@ -36,7 +36,7 @@ class MailStore:
         return take_page(StreamStore(self._keyspace).after(("mail", owner), after, PAGE_MESSAGES))
 
     def all(self, owner: str, after: str = "0-0") -> Iterator[Message]:
-        """Every message after a cursor, in order."""
+        """Yield every message after a cursor, in order."""
         while page := self.read(owner, after):
             yield from page
             after = page[-1].id
@@ -51,11 +51,11 @@ class MailStore:
         return next(iter(self.between(owner, message_id, message_id)), None)
 
     def wait(self, owner: str, after: str, seconds: float) -> list[Message]:
-        """The first messages after a cursor; if there are none, they are waited for for so long."""
+        """The first messages after a cursor; if there are none, wait up to `seconds`."""
         return [to_message(*entry) for entry in StreamStore(self._keyspace).wait(("mail", owner), after, seconds)]
 
     def between(self, owner: str, first: str, last: str) -> list[Message]:
-        """The messages from one to another, in order."""
+        """The messages from `first` to `last`, in order."""
         return [
             to_message(*each) for each in self._keyspace.client.xrange(self._keyspace.key("mail", owner), first, last)
         ]
@@ -65,14 +65,14 @@ class MailStore:
         return dict(self._keyspace.client.hgetall(self._keyspace.key("job", job_id, "requests")))
 
     def mark_read(self, job_id: str, up_to: str) -> int:
-        """The person has read the job's mailbox up to this message; returns how many are left. Raises `UnknownAgent`."""
+        """Mark the job's mailbox as read up to this message; returns the number of unread messages. Raises `UnknownAgent`."""
         answer = self._keyspace.run("mark_read", job_id, up_to)
         if answer[0] == "unknown":
             raise no_job(job_id)
         return int(answer[1])
 
     def take(self, claim: Claim, number: int, entry: Mail | Exchanged, messages: Sequence[Message]) -> int | None:
-        """Append the entry that holds these messages; returns how many are left unread, if it was not done already."""
+        """Append the entry with these messages; returns the number of unread messages, None for a repeat."""
         notices = sum(message.kind == "notification" for message in messages)
         document, counts = encode_entry(entry), (len(messages), notices)
         answer = self._keyspace.run(
@@ -82,7 +82,7 @@ class MailStore:
         return int(answer[1]) if answer[0] == "ok" else None
 
     def send(self, outgoing: OutgoingMessage, receivers: Sequence[Receiver]) -> Sent:
-        """Send one letter from outside to all of these, or to none.
+        """Send one message from outside to all receivers, or to none.
 
         Raises `UnknownReceiver`, `ReceiverEnded`, `MailboxFull`, `StaleRequest`.
         """
@@ -95,10 +95,10 @@ class MailStore:
     def send_from(
         self, claim: Claim, number: int, letters: Sequence[OutgoingMessage], names: Mapping[str, str]
     ) -> Sent:
-        """Send an agent's letters in order, up to the first that is refused. The `entry` of each enters the journal in the same
-        step, from `number` on; `names` are the receivers' names by their ids.
+        """Send an agent's messages in order, up to the first that is refused. Each message's `entry` enters the journal in the same step,
+        from `number` on; `names` maps the receivers' ids to names.
 
-        Raises `NotOwner` or `AgentCancelled`, having changed nothing.
+        Raises `NotOwner` or `AgentCancelled` without changing anything.
         """
         return self._send(letters, names, claim, number)
 
@@ -126,16 +126,16 @@ def _refusal(why: list[str], outgoing: OutgoingMessage, names: Mapping[str, str]
         case ["ended", receiver, state]:
             return ReceiverEnded(f"{names[receiver]} is {state}: it reads no more messages", names[receiver])
         case ["worn out", receiver]:
-            reason = "it has gone on after its end as often as the job allows (max_resumes): do not write to it again"
+            reason = "it has continued after its end as often as the job allows (max_resumes); do not write to it again"
             return ReceiverEnded(f"{names[receiver]} reads no more messages: {reason}", names[receiver])
         case ["full", receiver]:
             return MailboxFull(names[receiver], outgoing.max_unread)
         case ["over"]:
-            return ReceiverEnded("the job is over: only its first agent can be written to, which continues it")
+            return ReceiverEnded("the job has ended: only its first agent can be written to, which continues it")
         case ["request", code, *about]:
             reason = _REQUEST_REFUSALS[code].format(*about)
             return StaleRequest(f"the request {outgoing.reply_to!r} cannot be answered: {reason}")
-    raise AssertionError(f"an answer of send.lua that is not known: {why}")
+    raise AssertionError(f"unknown answer of send.lua: {why}")
 
 
 _REQUEST_REFUSALS = {

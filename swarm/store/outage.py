@@ -1,8 +1,8 @@
-"""Outages: what counts as one, and a client that waits until it is over.
+"""Outages: their definition, and a client that waits until Redis is back.
 
-Redis is away when nobody answers who may: it is down, hung, loading, busy with one long step, out of memory, unable to write its
-file, or no primary any more. All of these pass, by themselves or with somebody's help, and a command that failed because of them can
-be sent again: every step knows its own repeat.
+Redis is away if no authorized server answers: it is down, hung, loading, busy with one long step, out of memory, unable to write its
+file, or no longer the primary. All of these pass, alone or with help. A command that failed because of them can be sent again,
+because every step recognizes its own repeat.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from swarm.core.errors import RedisUnavailable
 
 Answer = TypeVar("Answer")
 REDIS_ERRORS = (redis.RedisError, OSError)
-"""What a command can fail with; `is_away` tells which of them are an outage."""
+"""Possible errors of a command; `is_away` selects the outages."""
 TELL_EVERY_SECONDS = 3.0
-"""Between two words about an outage that lasts; as a hung server is found out only by a timeout, it may become three times that."""
+"""Interval of reports on a lasting outage; up to three times that if a hung server is noticed only by a timeout."""
 _LONGEST_PAUSE_SECONDS = 0.5
 _PASSING = (
     "BUSY ",
@@ -38,19 +38,19 @@ _PASSING = (
 
 
 def is_away(error: BaseException) -> bool:
-    """Whether a command failed because nobody answers it who may, and not because of itself."""
+    """Whether a command failed because of an outage, not because of itself."""
     if isinstance(error, redis.AuthenticationError | redis.exceptions.AuthorizationError):
         return False
     if isinstance(error, redis.ConnectionError | redis.TimeoutError | redis.ReadOnlyError):
         return True
     if isinstance(error, redis.exceptions.OutOfMemoryError):
         return True
-    # A pipeline says first which of its commands it was.
+    # A pipeline's error begins with the failed command.
     return isinstance(error, redis.ResponseError) and str(error).rpartition("caused error: ")[2].startswith(_PASSING)
 
 
 class Outage:
-    """One client's outages: how long the present one lasts, and who is told of it. Thread-safe."""
+    """One client's outages: the current one's duration, and the function that reports them. Thread-safe."""
 
     def __init__(self, tell: Callable[[str], None], *, who: str, check: Callable[[], None] = lambda: None) -> None:
         self._tell, self._who, self._check = tell, who, check
@@ -59,7 +59,7 @@ class Outage:
         self._told_at = 0.0
 
     def note(self, error: BaseException) -> None:
-        """A command failed because of it. Tells at once, and again as long as it lasts."""
+        """Record a command's failure. Reports at once, and again while the outage lasts."""
         with self._lock:
             now = time.monotonic()
             if self._since is None:
@@ -71,13 +71,13 @@ class Outage:
         self._tell(f"{self._who} waits for Redis, for {lasts:.0f} s now ({reason})")
 
     def bear(self, error: BaseException) -> None:
-        """As `note`, of what may be no outage: raises the error itself then."""
+        """Record an outage; raise the error if it is none."""
         if not is_away(error):
             raise error
         self.note(error)
 
     def over(self) -> None:
-        """A command was answered."""
+        """Record an answered command."""
         if self._since is None:
             return
         with self._lock:
@@ -86,7 +86,7 @@ class Outage:
             self._tell(f"{self._who} has Redis again, after {time.monotonic() - since:.0f} s")
 
     def outlast(self, act: Callable[[], Answer]) -> Answer:
-        """Do it, and again until it is answered. Raises what `check` raises, which is called before each pause."""
+        """Repeat `act` until it is answered. Raises the errors of `check`, which is called before each pause."""
         pause = 0.02
         while True:
             try:
@@ -108,7 +108,7 @@ class Outage:
 
 
 def follow(outage: Outage, ask: Callable[[], Answer], pause_seconds: float) -> Iterator[Answer | None]:
-    """What `ask` answers, again and again; None whenever Redis is away, which is waited for."""
+    """Yield the answers of `ask`, again and again; yield None for each outage, and wait for its end."""
     while True:
         try:
             answer = ask()
@@ -124,7 +124,7 @@ def follow(outage: Outage, ask: Callable[[], Answer], pause_seconds: float) -> I
 async def follow_async(
     outage: Outage, ask: Callable[[], Awaitable[Answer]], pause_seconds: float
 ) -> AsyncIterator[Answer]:
-    """As `follow`, without those that are None."""
+    """Follow like `follow`, without None."""
     while True:
         try:
             answer = await ask()
@@ -137,21 +137,21 @@ async def follow_async(
 
 
 class RetryingClient(redis.Redis):
-    """A client whose every command outlasts an outage; it shares the connections of another one."""
+    """A client whose every command outlasts an outage; it shares another client's connections."""
 
     def __init__(self, client: redis.Redis, outage: Outage) -> None:
-        # All that the other one is, which to make anew takes longer than a command.
+        # Copies the other client's state, because making it takes longer than a command.
         self.__dict__.update(client.__dict__)
         self.auto_close_connection_pool = False
         self._outage = outage
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
-        """As the other client's, but it waits."""
+        """Run the other client's command, and wait for Redis."""
         execute = super().execute_command
         return self._outage.outlast(lambda: execute(*args, **options))  # type: ignore[no-untyped-call]
 
     def pipeline(self, transaction: bool = True, shard_hint: Any = None) -> _RetryingPipeline:
-        """As the other client's, but it waits."""
+        """Make the other client's pipeline, which waits for Redis."""
         pipeline = _RetryingPipeline(self.connection_pool, self.response_callbacks, transaction, shard_hint)
         pipeline.outage = self._outage
         return pipeline

@@ -1,9 +1,9 @@
-"""Keeps what all requests of an agent begin with (system prompt, tool schemas) once per swarm instead of once per journal.
+"""Keeps each request prefix (system prompt, tool schemas) once per swarm instead of once per journal.
 
-Agents of the same definition have the same prefix, so thousands of jobs need a handful: a document each. A journal's first entry names
-its prefix by the hash of its content, and gets it back when it is read: the life that a journal tells does not know of any of this.
-Within a process, lives with the same prefix have the very same objects, which nobody changes. So it is with the instruction files that
-an agent's first message begins with: they travelled with the job, and its journal names them.
+Agents of the same definition have the same prefix, so thousands of jobs need few documents. A journal's first entry names its prefix
+by the hash of its content. Reading the entry restores the prefix, so a history does not depend on this. Within a process, histories
+with the same prefix share the same immutable objects. Instruction files at the start of an agent's first message work the same way:
+they travel with the job, and its journal names them.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ def digest_of(document: str) -> str:
 
 
 class Prefixes:
-    """Takes prefixes out of `started` entries and puts them back; remembers some that it saw."""
+    """Removes prefixes from `started` entries and restores them; caches some."""
 
     def __init__(self) -> None:
         self._known: dict[str, _StoredPrefix] = {}
         self._named: dict[tuple[str, int], _StoredPrefix] = {}
-        """By the prompt, and the identity of the tools."""
+        """Cached prefixes by prompt and identity of the tools."""
         self._guidance: dict[str, str] = {}
 
     def take_out(self, entry: Started) -> tuple[Started, str, str]:
-        """The entry as it is stored, the hash of its prefix and the prefix itself, as JSON; a fork has none of its own."""
+        """The entry as stored, the hash of its prefix, and the prefix as JSON; a fork has no own prefix."""
         if entry.instructions:
             self._remember_guidance(entry.instructions, entry.guidance)
             entry = entry.model_copy(update={"guidance": ""})
@@ -58,7 +58,7 @@ class Prefixes:
         return stored, named.digest, named.document
 
     def put_back(self, entry: Started, fetch: Callable[[str], str | None]) -> Started:
-        """The entry as it was written; `fetch` reads a document by its hash. Raises `JournalError` if there is none."""
+        """Restore the entry; `fetch` reads a document by its hash. Raises `JournalError` if it is missing."""
         if entry.instructions:
             entry = entry.model_copy(update={"guidance": self._find_guidance(entry, fetch)})
         if not entry.prefix:

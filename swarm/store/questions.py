@@ -1,6 +1,6 @@
-"""Questions as Redis keeps them: durable, each closed exactly once, and whoever asked is woken in the same step.
+"""Questions in Redis: durable, each closed exactly once; the asking agent is woken in the same step.
 
-An agent asks by parking (`Journal.park`); people look here and answer.
+An agent asks by parking (`Journal.park`); people read and answer here.
 """
 
 from __future__ import annotations
@@ -20,33 +20,33 @@ from swarm.store.values import Signals
 MAX_DETAIL_CHARACTERS = 20_000
 QuestionKind = Literal["permission", "plan", "question", "event"]
 EVENT = "event:"
-"""What `to` begins with where an event from outside is waited for; the rest is its key."""
+"""Prefix of `to` for a wait on an external event; its key follows."""
 _NAMES = {"job": "job_id", "agent": "agent_id", "asked": "asked_at", "expires": "expires_at"}
-"""Of fields that a record names otherwise."""
+"""Fields whose names differ in the record."""
 
 
 class Ask(BaseModel):
-    """A question about to be asked."""
+    """A question to ask."""
 
     model_config = ConfigDict(frozen=True)
 
     kind: QuestionKind
-    """`event`: nobody is asked; an event from outside is waited for, and the title is its key."""
+    """`event`: a wait for an external event, without a question to anyone; the title is its key."""
     tool: str
     title: str
-    """What it is about, in a line."""
+    """The subject, in one line."""
     detail: str
-    """The call's input as JSON, the plan, or the choices: all that is needed to decide."""
+    """The call's input as JSON, the plan, or the choices: everything needed to decide."""
     seconds: float = 0.0
-    """How long it can be answered."""
+    """Time for an answer."""
     to: str | None = None
-    """The agent that is asked, or `event:KEY`; None: the person."""
+    """The asked agent, or `event:KEY`; None: the person."""
     always: str = ""
-    """The rule that a lasting approval adds, as JSON."""
+    """The rule added by a lasting approval, as JSON."""
 
 
 class Question(BaseModel):
-    """One question as it stands."""
+    """One question in its current state."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -54,7 +54,7 @@ class Question(BaseModel):
     job_id: str
     agent_id: str
     label: str
-    """The readable name of the agent that asks."""
+    """The readable name of the asking agent."""
     kind: QuestionKind
     tool: str
     title: str
@@ -62,10 +62,10 @@ class Question(BaseModel):
     to: str
     state: Literal["open", "answered", "expired", "void"]
     answer: str = ""
-    """`allow` or `deny`; the person's words, if those were asked for."""
+    """`allow` or `deny`; for a question in words, the person's text."""
     reason: str = ""
     mode: str = ""
-    """The permission mode that goes with an approved plan."""
+    """The permission mode for an approved plan."""
     by: str = ""
     always: str = ""
     asked_at: float
@@ -73,7 +73,7 @@ class Question(BaseModel):
 
     @property
     def options(self) -> list[str]:
-        """The answers that a question in words offers."""
+        """The choices of a question in words."""
         options: list[str] = []
         if self.kind == "question" and not self.detail.endswith("\n"):
             for line in reversed(self.detail.split("\n")[1:]):
@@ -84,7 +84,7 @@ class Question(BaseModel):
 
     @property
     def call(self) -> tuple[str, Any]:
-        """Of a call that is asked about: the reasons, and its input; None if that is cut off."""
+        """The reasons for asking about a call, and its input; None if that is cut off."""
         reasons, _, document = self.detail.rpartition("\n\n")  # JSON has no empty line
         try:
             return reasons, json.loads(document)
@@ -93,7 +93,7 @@ class Question(BaseModel):
 
     @property
     def lasting_rule(self) -> str:
-        """All that a lasting approval allows, in words; empty where there is none."""
+        """The full scope of a lasting approval, in words; empty if there is none."""
         return Rule.model_validate_json(self.always).promise if self.always else ""
 
 
@@ -104,20 +104,20 @@ class Questions:
         self._keyspace = keyspace
 
     def find(self, question_id: str) -> Question | None:
-        """The question, if it was ever asked and has not expired with its job."""
+        """The question, if it exists and has not expired with its job."""
         return next(iter(self._load([question_id])), None)
 
     def open(self, job_id: str | None = None) -> list[Question]:
-        """Those that wait for an answer, oldest first; of one job or of all."""
+        """Open questions of one job or of all, oldest first."""
         return self.load_open(self._keyspace.client.zrange(self._keyspace.key("questions"), 0, -1), job_id)
 
     def load_open(self, ids: Sequence[str], job_id: str | None = None) -> list[Question]:
-        """Of these, those that wait for an answer, in their order; of one job or of all."""
+        """The open questions among these ids, in their order; of one job or of all."""
         found = self._load(ids)
         return [question for question in found if question.state == "open" and job_id in (None, question.job_id)]
 
     def of_job(self, job_id: str) -> list[Question]:
-        """All questions of a job, oldest first, the closed ones too."""
+        """All questions of a job, oldest first, including closed ones."""
         found = self._load(self.ids([job_id]))
         return sorted(found, key=lambda question: question.asked_at)
 
@@ -127,7 +127,7 @@ class Questions:
         return [question_id for part in found for question_id in part]
 
     def _load(self, ids: Iterable[str]) -> list[Question]:
-        """Those of them that still exist, in their order, in one round trip."""
+        """The existing questions among these ids, in their order, in one round trip."""
         ids = list(ids)
         records = self._keyspace.each("hgetall", (self._keyspace.key("question", question_id) for question_id in ids))
         return [
@@ -139,31 +139,31 @@ class Questions:
     def answer(
         self, question_id: str, answer: str, *, reason: str = "", mode: str = "", by: str, always: bool = False
     ) -> Signals:
-        """Answer an open question; `always` also allows what is plainly of the same kind, for the rest of the job.
+        """Answer an open question; `always` also allows calls plainly of the same kind, for the rest of the job.
 
-        Raises `UnknownQuestion`, and `QuestionClosed` for one that was answered, has expired, or whose agent has ended;
+        Raises `UnknownQuestion`, and `QuestionClosed` for a question that was answered or has expired, or whose agent has ended;
         `ConfigurationError` for a mode that does not exist.
         """
         if mode and mode not in get_args(PermissionMode):
             raise ConfigurationError(
-                f"{mode!r} is no permission mode; there are: {', '.join(get_args(PermissionMode))}"
+                f"{mode!r} is no permission mode; choose from {', '.join(get_args(PermissionMode))}"
             )
         return self._close(question_id, "answered", answer, reason, mode, by, "1" if always else "")
 
     def lasting(self, job_id: str) -> list[Rule]:
-        """What lasting approvals allow in a job, oldest first."""
+        """The rules of lasting approvals in a job, oldest first."""
         return [
             Rule.model_validate_json(rule)
             for rule in self._keyspace.client.lrange(self._keyspace.key("job", job_id, "rules"), 0, -1)
         ]
 
     def withdraw(self, job_id: str, rule: Rule) -> bool:
-        """Take a lasting approval back; False if it is not there. It ends where an agent of the job next gives its process back."""
+        """Withdraw a lasting approval; False if there is none. An agent of the job obeys from its next segment on."""
         answer: list[str] = self._keyspace.run("withdraw_rule", job_id, rule.model_dump_json())
         return answer == ["ok"]
 
     def expire(self, question_id: str) -> None:
-        """Close a question that nobody answered in time; one that was closed meanwhile stays as it is."""
+        """Close a question that was not answered in time; a question closed meanwhile stays unchanged."""
         try:
             self._close(question_id, "expired", "", "", "", "", "")
         except QuestionClosed:

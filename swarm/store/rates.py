@@ -1,4 +1,4 @@
-"""The governor's steps: who may ask the model, what its server says of its limits, who waits.
+"""The governor's steps: slots for model calls, the server's stated limits, and the waiting line.
 
 `swarm/capabilities/governor` has the data model.
 """
@@ -15,13 +15,13 @@ from swarm.store.values import Claim, Signals
 
 
 class RateStore:
-    """The fleet's share of the model, and who may use it."""
+    """The fleet's share of the model, and its users."""
 
     def __init__(self, keyspace: Keyspace) -> None:
         self._keyspace = keyspace
 
     def ask_for_slot(self, claim: Claim, reservation: SlotReservation) -> tuple[Slot | InLine | None, Signals]:
-        """Ask for a slot where no entry is written. Raises as `append`."""
+        """Ask for a slot without writing an entry. Raises as `append`."""
         answer = self._keyspace.run("ask_for_slot", claim.agent_id, claim.generation, reservation.encode())
         check_claim(answer, claim)
         if answer[0] != "ok":
@@ -29,32 +29,32 @@ class RateStore:
         return read_slot(reservation.limit_class, answer[2:]), Signals(publish=answer[1])
 
     def let_others_begin(self, prefix: str, *, begun: bool) -> tuple[bool, Signals]:
-        """Have those go on that wait for the first reply to requests with this prefix; returns whether some still wait.
+        """Continue agents that wait for the first reply to requests with this prefix; returns whether some still wait.
 
-        Whoever says so may be listening to that reply, so this does not wait for a Redis that is away.
+        The caller may be listening to that reply, so this does not wait for an unavailable Redis.
         """
         left, publish = self._keyspace.run_now("let_others_begin", prefix, int(begun))
         return bool(left), Signals(publish=publish)
 
     def apply_limits(self, limit_class: str, limits: RateLimits) -> Signals:
-        """A reply of a class of which nothing is known has begun. It does not wait for a Redis that is away."""
+        """Apply the limits of the first reply in an unknown class. Does not wait for an unavailable Redis."""
         return Signals(*self._keyspace.run_now("apply_limits", limit_class, json.dumps(list(limits))))
 
     def ask_aside(self, limit_class: str, tokens: int, output: int) -> float:
-        """Take what a small request beside an agent's conversation needs; returns in how many seconds it may be made."""
+        """Reserve a small request beside an agent's conversation; returns the seconds until it may be made."""
         return float(self._keyspace.run("ask_aside", limit_class, tokens, output))
 
     def settle_aside(self, call: CallEnd, tokens: int, output: int) -> Signals:
-        """That request has ended, for which so much was taken."""
+        """Settle such a request, which reserved these amounts."""
         return Signals(*self._keyspace.run("settle_aside", call.encode(), tokens, output))
 
     def serve_classes(self) -> tuple[Signals, float | None]:
-        """Give slots where there may be room now; returns in how many seconds there may be for the next one who waits."""
+        """Give out slots if there may be room; returns the seconds until there may be room for the next waiter."""
         publish, due = self._keyspace.run("serve_classes")
         return Signals(publish=publish), float(due) if due else None
 
     def limit_classes(self) -> list[tuple[str, dict[str, Any], int, dict[str, int]]]:
-        """Of each class its name, its account, how many hold a slot, and how many of each job are in line."""
+        """Each class: its name, its account, the number of slot holders, and waiters by job."""
         told = self._keyspace.run("show_classes")
         found = []
         for name, account, slots, lines in zip(told[::4], told[1::4], told[2::4], told[3::4], strict=True):

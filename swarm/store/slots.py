@@ -1,4 +1,4 @@
-"""Slots, an agent's turns to use the fleet's share of the model, as the steps take and answer them."""
+"""Slots: agents' turns to use the fleet's share of the model, and their form in steps."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from typing import Literal
 from swarm.models.limits import NOTHING_STATED, RateLimits
 
 Ending = Literal["ok", "limited", "overloaded", "lost"]
-"""Of a call: with a reply, refused with a 429, with an overload, without either."""
+"""The end of a call: with a reply, refused with a 429, refused with an overload, or neither."""
 
 
 @dataclass(frozen=True)
 class SlotReservation:
-    """What a call of the model is expected to take of the fleet's share."""
+    """A model call's expected use of the fleet's share."""
 
     limit_class: str
     tokens: int
-    """Input that is not read from the prompt cache."""
+    """Input not read from the prompt cache."""
     cold: int = 0
-    """What its requests begin with has so many more, for the first that writes it …"""
+    """Further uncached tokens of the request prefix, for the first request that writes it."""
     prefix: str = ""
-    """… under this name; empty if it begins with nothing that others do not have."""
+    """The name of the request prefix; empty if it is not shared."""
 
     def encode(self) -> str:
-        """As the steps take it."""
+        """Encode it as a step's argument."""
         reservation = {"class": self.limit_class, "input": self.tokens, "cold": self.cold, "prefix": self.prefix}
         return json.dumps(reservation)
 
@@ -37,9 +37,9 @@ class Slot:
 
     limit_class: str
     at: float
-    """From then on (Unix seconds)."""
+    """Start of the turn (Unix seconds)."""
     known: bool = True
-    """Whether anything is known of the server's limits yet."""
+    """Whether any of the server's limits are known."""
     opens: str = ""
     """The prefix of its requests, if others wait for its first reply to begin."""
 
@@ -51,27 +51,27 @@ class InLine:
 
 @dataclass(frozen=True)
 class CallEnd:
-    """How a call of the model has ended, for the governor."""
+    """The end of a model call, for the governor."""
 
     limit_class: str
     ending: Ending
     tokens: int
-    """Input that was not read from the prompt cache."""
+    """Input not read from the prompt cache."""
     output: int
     after: float = 0.0
-    """In how many seconds the server wants to be asked again; 0: it did not say."""
+    """Seconds after which the server allows another request; 0: not stated."""
     limits: RateLimits = NOTHING_STATED
     age: float = 0.0
-    """How many seconds ago it said so."""
+    """Seconds since it stated that."""
 
     def encode(self) -> str:
-        """As the steps take it."""
+        """Encode it as a step's argument."""
         told = {"class": self.limit_class, "as": self.ending, "input": self.tokens, "output": self.output}
         return json.dumps({**told, "after": self.after, "told": list(self.limits), "age": self.age})
 
 
 def read_slot(limit_class: str, answer: Sequence[str]) -> Slot | InLine | None:
-    """What became of a wish; None: it was not looked up."""
+    """Decode the answer to a slot request; None: it was not looked up."""
     match answer:
         case ["go", at, mode, opens]:
             return Slot(limit_class, float(at), known=mode != "new", opens=opens)
@@ -81,7 +81,7 @@ def read_slot(limit_class: str, answer: Sequence[str]) -> Slot | InLine | None:
 
 
 def read_held(document: str, opens: str) -> Slot | None:
-    """What a record tells of the slot that its agent holds."""
+    """Decode the held slot in an agent's record."""
     if not document:
         return None
     held = json.loads(document)

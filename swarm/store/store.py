@@ -62,7 +62,7 @@ class Store:
         ping_or_raise(self.keyspace.no_retry)
 
     def explained(self) -> AbstractContextManager[None]:
-        """Whatever fails inside because Redis does not answer fails as `RedisUnavailable`."""
+        """Convert errors from a Redis that does not answer into `RedisUnavailable`."""
         return explained(self.keyspace.no_retry)
 
     def close(self) -> None:
@@ -71,5 +71,5 @@ class Store:
 
     @property
     def connections(self) -> Any:
-        """The pool of connections, for a process that must end them all."""
+        """The connection pool, for a process that must close all connections."""
         return self.keyspace.no_retry.connection_pool

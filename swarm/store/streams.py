@@ -1,6 +1,6 @@
-"""Streams of Redis by their names: a job's events, a journal, a mailbox, a map's results, the feed of all jobs.
+"""Redis streams by name: a job's events, a journal, a mailbox, a map's results, the feed of all jobs.
 
-A name is the key's parts without the swarm's prefix, as ("events", "job-1").
+A name is the key's parts without the swarm's prefix, for example ("events", "job-1").
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class StreamStore:
 
     def wait(self, name: Name, cursor: str, seconds: float) -> Entries:
         """The first entries after a cursor; if there are none, wait for them up to `seconds`, at most some seconds."""
-        # 0 would be for ever, and even one millisecond lasts until the server's next tick, up to 100 of them.
+        # 0 would block for ever, and even one millisecond lasts until the server's next tick, up to 100 ms.
         block = max(1, int(min(seconds, SOCKET_TIMEOUT_SECONDS / 2) * 1000)) if seconds > 0 else None
         found = self._keyspace.client.xread({self._keyspace.key(*name): cursor}, count=_PAGE, block=block)
         return [(entry_id, dict(fields)) for _, entries in found or () for entry_id, fields in entries]
@@ -42,12 +42,12 @@ class StreamStore:
         return str(found[0][0]) if found else "0-0"
 
     def first(self, name: Name) -> str:
-        """The cursor of the first entry that is left; empty if there is none."""
+        """The cursor of the first remaining entry; empty if there is none."""
         found = self._keyspace.client.xrange(self._keyspace.key(*name), count=1)
         return str(found[0][0]) if found else ""
 
     def is_behind(self, name: Name, cursor: str) -> bool:
-        """Whether the stream ends before the cursor: what it had is lost."""
+        """Whether the stream ends before the cursor, so entries were lost."""
         return bool(cursor) and position_of(cursor) > position_of(self.last(name))
 
     def is_lost(self, name: Name, cursor: str) -> bool:
@@ -78,7 +78,7 @@ class AsyncStreams:
         return {names[key]: entries for key, entries in found or ()}
 
     async def want_words(self, agent_id: str, seconds: float) -> None:
-        """Ask the agent's worker for the words of its model while they come, for `seconds`."""
+        """Ask the agent's worker to pass on its model's words for `seconds`."""
         await self._client.set(f"{self._prefix}:watch:{agent_id}", "1", ex=seconds)
 
     async def aclose(self) -> None:

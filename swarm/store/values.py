@@ -1,4 +1,4 @@
-"""What the store's steps are given and answer: values, each for one outcome."""
+"""Arguments and answers of the store's steps: one value for each outcome."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from swarm.mailbox import MAX_UNREAD, Kind
 from swarm.store.slots import InLine, Slot
 
 NOT_LIVE = "only a live agent of the job can do this"
-"""Why a step on behalf of an agent was refused, whatever it was to do."""
+"""The reason for refusing any step on behalf of an agent."""
 
 
 @dataclass(frozen=True)
 class JobPermissions:
-    """What a job's agents may do beside what their definitions say."""
+    """The permissions of a job's agents besides those of their definitions."""
 
     rules: str
-    """The rules that it was submitted with, as JSON; empty for none."""
+    """The rules submitted with the job, as JSON; empty for none."""
     added: Sequence[str]
-    """Those that approvals have added since, as JSON each."""
+    """The rules that approvals have added since, each as JSON."""
     ask_seconds: float
-    """How long its questions can be answered; 0: nobody is there."""
+    """Time to answer a question; 0: no person is available."""
 
 
 @dataclass(frozen=True)
@@ -41,34 +41,34 @@ class Claim:
     generation: int
     spec: AgentSpec
     deadline: float | None
-    """When the job must be over (Unix seconds), if it has a limit."""
+    """The job's time limit (Unix seconds), if it has one."""
     unread: int = 0
-    """Messages in its mailbox beyond the journal's cursor."""
+    """Messages in the mailbox beyond the journal's cursor."""
     length: int | None = None
-    """How many entries its journal had then."""
+    """Number of journal entries at the claim."""
     clock: Callable[[], float] = time.time
     """The server's clock."""
     definitions: str = ""
-    """The digest of the definitions that travel with its job."""
+    """The digest of the job's definitions."""
     permissions: JobPermissions | None = None
-    """What its job permitted then."""
+    """The job's permissions at the claim."""
     began_at: float | None = None
-    """When its first segment began."""
+    """Start of the agent's first segment."""
     documents: Mapping[str, str] = field(default_factory=dict)
-    """The digests of what else travels with its job, by what it is: `instructions` (if they are not switched off), `servers`."""
+    """Digests of the job's other documents by name: `instructions` (if they are not switched off), `servers`."""
     slot: Slot | None = None
-    """What it was woken for, if that is the fleet's share of the model."""
+    """The slot that the agent was woken for, if any."""
     opens: str = ""
-    """The prefix of its requests, if others wait for its first reply to begin."""
+    """The prefix of the agent's requests, if others wait for its first reply to begin."""
 
     def now(self) -> float:
-        """The server's time, Unix seconds: the only one that decides anything, however wrong a worker's own is."""
+        """The server's time in Unix seconds; every decision uses it, because a worker's clock may be wrong."""
         return self.clock()
 
 
 @dataclass(frozen=True)
 class Hint:
-    """What a wake-up says of an agent, from its record and its job's."""
+    """Wake-up data of an agent, from its record and its job's."""
 
     state: str
     job: str
@@ -79,22 +79,22 @@ class Hint:
     label: str
     max_depth: int
     needs: str
-    """What its worker must have, as JSON."""
+    """The worker capabilities that the agent needs, as JSON."""
     carried: bool
-    """Its files are on the host that it ran on last, and can be brought to others."""
+    """The agent's files are on its last host, and can be brought to others."""
 
 
 @dataclass(frozen=True)
 class Refused:
-    """The agent is not to be run now; `why` is its state, `capped`, `unknown`, `contradicted`, `unreadable` (a newer worker made it),
-    or `wants`: what it needs is to be looked at first."""
+    """A claim that was refused; `why` is the agent's state, `capped`, `unknown`, `contradicted`, `unreadable` (a newer worker made it),
+    or `wants` (its needs must be checked first)."""
 
     why: str
 
 
 @dataclass(frozen=True)
 class Continuation:
-    """More work for a child that exists: with its whole context, under its id."""
+    """More work for an existing child, with its whole context and its id."""
 
     agent_id: str
     prompt: str
@@ -102,11 +102,11 @@ class Continuation:
 
 
 DELIVERIES_AT_ONCE = 200
-"""Receivers of one step, which may not keep the server busy for long."""
+"""Maximum receivers of one step, so that it does not block the server for long."""
 
 
 class OutgoingMessage(BaseModel):
-    """A message about to be sent; who it is from is written here by the runtime, never by the sender."""
+    """A message to send; the runtime writes the sender, never the sender itself."""
 
     model_config = ConfigDict(frozen=True, populate_by_name=True)
 
@@ -117,90 +117,90 @@ class OutgoingMessage(BaseModel):
     body: str
     reply_to: str = ""
     request: str = ""
-    """The id of the request that it opens …"""
+    """The id of the request that the message opens."""
     expires: float = 0.0
-    """… which can be answered for so many seconds."""
+    """Seconds in which that request can be answered."""
     approve: bool = False
     live_only: bool = False
     """Do not resume a receiver that has ended."""
     once: str = ""
-    """Of a part of a broadcast: which one. Nobody is sent it twice."""
+    """The broadcast that the message belongs to; each receiver gets it once."""
     token: str = ""
-    """From outside: what tells a repeat of this letter, sent again after a broken connection, from another one."""
+    """Identifies a message from outside, so that one sent again after a broken connection is a repeat."""
     max_unread: int = MAX_UNREAD
     to: Sequence[str] = ()
-    """The ids of its receivers."""
+    """The receivers' ids."""
     entry: str = ""
-    """From an agent: the result of its call, as its journal keeps it; empty while further parts of the broadcast follow."""
+    """The journal entry with the result of the agent's call; empty while further parts of the broadcast follow."""
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Some words of a reply in the making."""
+    """Some words of an unfinished reply."""
 
     block: int
     type: str
     """`text`, `thinking`, or `tool`: the input of a call, as JSON."""
     name: str
-    """The tool's."""
+    """The tool's name."""
     begin: int
-    """Where in its block they begin, in UTF-16 units."""
+    """Offset in the block, in UTF-16 units."""
     text: str
 
 
 @dataclass(frozen=True)
 class Signals:
-    """What the caller must tell the fleet after a step: whom to publish, whom to stop."""
+    """A step's signals to the fleet: agents to publish and agents to stop."""
 
     publish: Sequence[str] = ()
     kill: Sequence[str] = ()
     rest: Sequence[str] = ()
-    """Jobs in which an end has left something to do: see `Store.settle`."""
+    """Jobs with unfinished endings: see `JobStore.settle`."""
 
 
 @dataclass(frozen=True)
 class Submitted:
-    """A job is there with its root agent."""
+    """A job and its root agent exist."""
 
     new: bool
-    """False: an earlier submission of the same ids made it."""
+    """False: an earlier submission of the same ids made the job."""
     order: str
-    """What tells the order that made it from others; empty if nothing does."""
+    """The digest of the order that made the job; empty if it has none."""
     effect: Signals
 
 
 @dataclass(frozen=True)
 class Appended:
-    """Entries are in the journal."""
+    """Entries were appended to the journal."""
 
     unread: int | None
-    """How many messages the agent has not read; None when it was not looked up."""
+    """The agent's number of unread messages; None if it was not looked up."""
     effect: Signals
-    """Those who waited for what was settled go on."""
+    """Signals for agents that the settlement lets continue."""
     wanted: str | None = None
-    """The summary that a person wants, as JSON; None when it was not looked up."""
+    """A person's request for a summary, as JSON; None if it was not looked up."""
     slot: Slot | InLine | None = None
-    """What became of the wish for one; None: there was none, or it was not looked up."""
+    """The answer to the request for a slot; None if there was none, or it was not looked up."""
 
 
 @dataclass(frozen=True)
 class Sent:
-    """Messages were delivered."""
+    """Messages were sent."""
 
     effect: Signals
     unread: int | None
-    """How many messages the sender itself has not read; None when it was not looked up."""
+    """The sender's number of unread messages; None if it was not looked up."""
     count: int
-    """How many, from the first on."""
+    """Number of sent messages, from the first on."""
     ids: Sequence[str] = ()
-    """The last one's ids in the mailboxes, in the order of its receivers."""
+    """The last message's ids in the mailboxes, in the order of its receivers."""
     refusal: MessageRefused | None = None
-    """Why the next one was not, if there is one. A step that was repeated does not know."""
+    """The reason why the next message was refused, if one was. A repeated step does not know it."""
 
 
 @dataclass(frozen=True)
 class Rescue(Signals):
-    """What a sweep found."""
+    """The result of a sweep."""
 
     rescued: Sequence[str] = ()
     quarantined: Sequence[str] = ()
@@ -208,37 +208,37 @@ class Rescue(Signals):
 
 @dataclass(frozen=True)
 class SweepTurn:
-    """What a worker learns that wants to sweep."""
+    """The answer to a worker that asks to sweep."""
 
     is_mine: bool
     next_end: float | None
-    """In how many seconds the next lease runs out, unless it is renewed; None: nobody runs."""
+    """Seconds until the next lease expires unless renewed; None: no agent is running."""
 
 
 @dataclass(frozen=True)
 class GoOn:
-    """What an agent wanted to park for holds already."""
+    """The condition for parking already holds."""
 
     why: Literal["children", "tasks", "time", "mail", "answer", "budget", "slot", "nothing"]
-    """`nothing`: it wanted to rest, and nobody is at work for it any more."""
+    """`nothing`: the agent asked to rest, but no child is at work for it."""
 
 
 @dataclass(frozen=True)
 class NotSpawned:
-    """No child was made, because of this; the caller may ask again for fewer."""
+    """No child was made, for this reason; the caller may ask again for fewer."""
 
     why: Literal["limit", "children", "depth", "name", "resume", "team"]
     child: str = ""
-    """The child whose name is taken, that cannot go on, or that would need a team."""
+    """The child with a taken name, that cannot continue, or that would need a team."""
     detail: str = ""
-    """The name that is taken; the state of the child that cannot go on, empty when it is nobody's or another's."""
+    """The taken name, or the state of a child that cannot continue; empty if the child is not the caller's."""
     room: int = 0
-    """How many more agents the job, or this parent, may have."""
+    """Remaining number of agents for the job, or for this parent."""
 
 
 @dataclass(frozen=True)
 class Reservation:
-    """What a call of the model takes at least, beyond that at most, and what a last reply after it would. Costs are nano-dollars."""
+    """A model call's minimum use, its spare use beyond that, and that of a last reply after it. Costs are nano-dollars."""
 
     tokens: int
     cost: int
@@ -250,17 +250,17 @@ class Reservation:
 
 @dataclass(frozen=True)
 class Granted:
-    """A call can be made."""
+    """A call may be made."""
 
     used: float
-    """The share of the tightest limit that is used."""
+    """The used share of the tightest limit."""
     part: float
-    """How much of what was to spare was granted, 0 … 1."""
+    """The granted part of the spare amount, 0 … 1."""
 
 
 @dataclass(frozen=True)
 class Busy:
-    """What a call takes is held by calls of others that are under way."""
+    """Reservations of other calls hold the amounts that the call needs."""
 
     tokens: int
     cost: int
@@ -276,12 +276,12 @@ class OutOfBudget:
 
 
 def normal_role(role: str) -> str:
-    """A role as it is compared: `Test Writer` and `test writer` are one."""
+    """Normalize a role for comparison: `Test Writer` and `test writer` are equal."""
     return " ".join(role.split()).lower()
 
 
 def reply_counters(usage: Usage, cost: float, *, turns: int) -> Counters:
-    """What a call adds to the agent's and the job's sums."""
+    """A call's additions to the agent's and the job's sums."""
     return Counters(
         turns=turns,
         input=usage.input_tokens,

@@ -157,7 +157,7 @@ def test_what_cannot_be_sent_is_said_in_one_line(town: Town) -> None:
         (("send", job.id, "x", "--to", "nobody"), None, 2, "there is no agent 'nobody' in this job; there are: root"),
         (("send", job.id, "x", "--to", "user"), None, 2, "yourself"),
         (("send", "agent-nope", "x"), None, 2, "no job or agent 'agent-nope'"),
-        (("send", job.id, "x", "--to", "helper"), None, 1, "the job is over"),
+        (("send", job.id, "x", "--to", "helper"), None, 1, "the job has ended"),
         (("send", job.id, "-"), b"x" * 65_537, 1, "65,537 bytes"),
         (("send", job.id, "-"), b"\xff", 2, "not UTF-8"),
         (("send", job.id, "x", "--timeout", "3"), None, 2, "--wait-reply"),

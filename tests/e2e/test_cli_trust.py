@@ -22,7 +22,7 @@ rules:
   - reply: {text: "END {last_result}"}
 """
 QUESTION = "Trust them, for as long as they do not change? [y]es, [n]o: go on without, [s]top"
-IGNORED = "things that files of this workspace would allow are ignored"
+IGNORED = "grants in files of this workspace are ignored"
 
 
 def allow(workspace: Path, *rules: str) -> None:

@@ -52,7 +52,7 @@ def test_a_tool_of_the_mcp_server_says_what_is_wrong_with_an_order(unmanned: Fle
                 order = {"prompt": "x", "workspace": str(unmanned.workspace), **given}
                 found = await client.call_tool("start_job", order)
                 said = str(found.content[0].text)  # type: ignore[union-attr]
-                assert found.is_error and "\n" not in said and "a fault of the server" not in said, (fault, said)
+                assert found.is_error and "\n" not in said and "the server failed" not in said, (fault, said)
 
     worker = unmanned.start_worker(1)  # so that the server starts none
     with serving(unmanned, "swarm", "mcp", "serve", "--http", "--workspace", str(unmanned.workspace)) as url:

@@ -168,7 +168,7 @@ def test_redis_takes_two_passwords_while_one_replaces_the_other(folder: Path) ->
         # Whoever was let in before stays until it is sent away.
         assert client.ping()
         other = redis.Redis(unix_socket_path=str(folder / "r.sock"), password=PASSWORD)
-        with other, pytest.raises(RedisUnavailable, match="wants another login"):
+        with other, pytest.raises(RedisUnavailable, match="rejects the login"):
             ping_or_raise(other)
 
 

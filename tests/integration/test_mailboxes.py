@@ -272,7 +272,7 @@ def test_after_the_jobs_end_only_its_root_goes_on(unmanned: Fleet, store: Store)
     office.at("b").finish()
     office.root.read()
     office.root.finish()
-    with pytest.raises(ReceiverEnded, match="the job is over"):
+    with pytest.raises(ReceiverEnded, match="the job has ended"):
         office.person.send("b", "x")
     office.person.send("root", "x")
     assert store.agents.get(office.root.id).state == "queued" and store.jobs.get(office.job_id).state == "running"

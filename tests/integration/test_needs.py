@@ -141,7 +141,7 @@ def test_status_tree_and_doctor_say_which_jobs_nobody_can_serve_or_tell_the_end_
     keyless.swarm.cancel(job.view().root_id)
     # Meanwhile no worker has named the broker for a week; what is due there is not forgotten for that.
     store.keyspace.client.zadd(store.keyspace.key("brokers"), {"shop": time.time() - 8 * 86_400})
-    stranded = "what follows 1 ended job cannot be published: no worker knows the broker shop"
+    stranded = "callbacks of 1 ended job cannot be published: no worker knows the broker shop"
     assert f"waits   {stranded}; name it" in (told := run("status")) and "nobody can run it" not in told
     [check] = [check for check in json.loads(run("doctor", "--json")) if check["name"] == "other brokers"]
     assert (check["ok"], check["found"]) == (False, stranded)

@@ -55,7 +55,7 @@ def test_agents_go_to_workers_with_their_tags_and_others_to_anybody(fleet: Fleet
     fleet.start_worker(2)
     plain = set(fleet.swarm.store.fleet.staffed())
     lone = fleet.submit("hello", fleet.rehearse(ANSWER), agent="graphics")
-    assert lone.warnings == ["it waits, for nobody can run it now: it has not the tag gpu"]
+    assert lone.warnings == ["the job waits because no worker can run it now: it has not the tag gpu"]
     assert fleet.submit("parent", fleet.rehearse(ANSWER)).wait(30).text == "fine", "nobody else waits"
     [root] = lone.agents()
     assert (root.state, root.unserved) == ("queued", "it has not the tag gpu")

@@ -155,7 +155,7 @@ def test_an_order_tells_what_was_ignored_and_how_to_grant_it(workspace: Path, se
     assert prepared.spec.mode == "acceptEdits" and prepared.spec.definition.source == "shipped"
     assert not [rule for rule in prepared.rules.rules if rule.action == "allow"]
     [warning] = prepared.warnings
-    assert warning.startswith("3 things that files of this workspace would allow are ignored (")
+    assert warning.startswith("3 grants in files of this workspace are ignored (")
     assert f"swarm trust {workspace}" in warning and ".claude/settings.local.json" in warning
     TrustStore(settings.state_folder()).trust(workspace, gather(workspace, settings).grants)
     assert is_trusted(workspace, settings)

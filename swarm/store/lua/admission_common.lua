@@ -1,31 +1,31 @@
--- Who is sent for next. A message of the queue names its agent, so it is decided here, before there is one.
+-- Admission: selects the next agent to call. A queued message names its agent, so this is decided before the message exists.
 --
--- P:job:ID:line    zset    its queued agents that nobody has been sent for, the next one first
--- P:job:ID:called  set     its queued agents for whom a message is out: each has one of the job's places already
--- P:ready          zset    the called agents of all jobs by the time of their message: the outbox, which rescue looks through
--- P:turns          zset    jobs that have somebody in line and a place for it, by their turn: what they were given, by their weight
--- P:turn           string  the turn that was served last; a job that had nobody in line begins there
--- P:slots          hash    worker -> how many agents it can run
--- P:staff          zset    workers by when they last said so
--- P:offers         hash    worker -> what it offers that not every worker has, parted by spaces: `tool:charge_card tag:gpu`
--- P:aside          zset    agents left to those who can serve them, by when they are in line again in any case: aside.lua
--- P:aside:news     string  grows with each of them: nothing is new to who has looked before
--- P:bell:WORKER    list    an entry: somebody was set aside whom it can serve
+-- P:job:ID:line    zset    its queued agents that were not called, the next one first
+-- P:job:ID:called  set     its queued agents with a message: each already has one of the job's places
+-- P:ready          zset    the called agents of all jobs by the time of their message: the outbox, which rescue checks
+-- P:turns          zset    jobs with an agent in line and a place for it, by turn: past calls divided by weight
+-- P:turn           string  the last served turn; a job whose line was empty begins there
+-- P:slots          hash    worker -> the number of agents it can run
+-- P:staff          zset    workers by their last announcement of slots
+-- P:offers         hash    worker -> its capabilities that not every worker has, separated by spaces: `tool:charge_card tag:gpu`
+-- P:aside          zset    agents left to workers that can run them, by the time they return to the line: aside.lua
+-- P:aside:news     string  grows with each of them, so a worker can skip a repeated look
+-- P:bell:WORKER    list    an entry: an agent was set aside that this worker can run
 --
--- An agent's `wants` are what of that it needs. Where not everybody offers it, it is set aside instead of being sent for: those who do
--- offer it fetch as many as they have processes for, so nobody else is counted.
+-- An agent's `wants` are the capabilities it needs from that list. If not every worker offers them, the agent is set aside instead of
+-- called. Workers that offer them fetch as many agents as they have processes, so other workers are not counted.
 --
--- Only few more are called than can run at once, so whoever comes, of whatever job, soon has its turn. Whoever puts an agent in line
--- or makes room calls the next ones in the same step, and publishes them; the sweep does for those that died before.
+-- Only slightly more agents are called than can run at once, so a new agent of any job soon has its turn. A step that puts an agent in line
+-- or makes room also calls and publishes the next ones. The sweep does this for callers that died before.
 
--- How many are called ahead where no worker is known yet.
+-- Number of agents called ahead while no worker is known.
 local CALLED_AHEAD = 16
 local MOST_CALLS = 200
 local ASIDE_SECONDS = 30
 local LONGEST_ASIDE_SECONDS = 600
 
--- Woken agents come before fresh ones, deeper before shallower: trees finish instead of widening. Who gave its process up for others is
--- in line like a fresh root, or some that wait actively for those not yet started would keep them from starting.
+-- Woken agents come before fresh ones, deeper before shallower: trees finish instead of widening. An agent that yielded its process is in
+-- line like a fresh root; otherwise agents that poll could keep the awaited ones from starting.
 function admission.rank(id)
   local gen, depth, yielded = fields(id, 'gen', 'depth', 'yielded')
   local fresh = yielded or count(gen) == 0
@@ -39,7 +39,7 @@ function admission.places_left(job)
   return most - redis.call('SCARD', job_key(job, 'running')) - redis.call('SCARD', job_key(job, 'called'))
 end
 
--- Whether a job has its turn depends on its line and its places: to be called when either has changed.
+-- A job's turn depends on its line and its places: call this when either has changed.
 function admission.line_up(job)
   moved = true
   if redis.call('EXISTS', job_key(job, 'line')) == 0 or admission.places_left(job) <= 0 then
@@ -57,7 +57,7 @@ function admission.put_on_queue(id)
   admission.line_up(job)
 end
 
--- It is not in line, nor called, nor aside, nor left to its host any more.
+-- Remove an agent from the line, the called agents, the outbox, those set aside, and those left to their host.
 function admission.leave_queue(id, job)
   redis.call('ZREM', job_key(job, 'line'), id)
   redis.call('SREM', job_key(job, 'called'), id)
@@ -66,7 +66,7 @@ function admission.leave_queue(id, job)
   redis.call('ZREM', P .. ':near', id)
 end
 
--- Give back what an agent set aside of the job's tokens and money and did not settle.
+-- Return an agent's unsettled reservation of the job's tokens and money.
 function admission.give_back(id, job)
   local tokens, cost = fields(id, 'reserved_tokens', 'reserved_cost')
   if tokens then subtract(job_key(job), 'reserved_tokens', tokens) end
@@ -74,10 +74,10 @@ function admission.give_back(id, job)
   if tokens or cost then redis.call('HDEL', agent_key(id), 'reserved_tokens', 'reserved_cost') end
 end
 
--- Give back the process an agent held, and its place among the job's running agents, to whoever is next.
+-- Return an agent's process, and its place among the job's running agents, to the next one.
 function admission.leave(id, job)
   redis.call('ZREM', P .. ':leases', id)
-  -- Whoever has no process makes no call.
+  -- An agent without a process makes no call.
   admission.give_back(id, job)
   budgets.serve(job)
   governor.leave(id, job)
@@ -90,18 +90,18 @@ local function room_for_calls()
   for _, one in ipairs(redis.call('HVALS', P .. ':slots')) do slots = slots + one end
   local out = redis.call('ZCARD', P .. ':ready')
   if slots == 0 then return CALLED_AHEAD - out end
-  -- A process that becomes free should find a message, so some are called ahead.
+  -- A free process should find a message, so some agents are called ahead.
   return slots + math.max(2, math.floor(slots / 4)) - redis.call('ZCARD', P .. ':leases') - out
 end
 
--- Leave a queued agent that is in no line to those who can serve it, for so long, twice as long each time.
+-- Leave a queued agent that is in no line to workers that can run it, for `seconds`; doubled each time.
 function admission.lay_aside(id, seconds)
   local times = redis.call('HINCRBY', agent_key(id), 'asides', 1)
   redis.call('ZADD', P .. ':aside', NOW + math.min(LONGEST_ASIDE_SECONDS, seconds * 2 ^ (times - 1)), id)
   redis.call('INCR', P .. ':aside:news')
 end
 
--- The workers that take agents now and offer what one wants; false if all do. Workers that say nothing offer nothing.
+-- The workers that take agents now and offer these wants; false if all do. Workers without an announcement offer nothing.
 local function who_offers(wants)
   if not wants or wants == '' then return false end
   if once[wants] ~= nil then return once[wants] end
@@ -118,7 +118,7 @@ local function who_offers(wants)
   return once[wants]
 end
 
--- Have these workers look at once who was set aside. Whoever has gone leaves no bell.
+-- Have these workers check at once for agents set aside. A bell of a vanished worker expires.
 local function ring_bells(workers)
   for _, worker in ipairs(workers) do
     local bell = P .. ':bell:' .. worker
@@ -134,7 +134,7 @@ function admission.call_next()
     local job, turn = unpack(redis.call('ZRANGE', P .. ':turns', 0, 0, 'WITHSCORES'))
     if not job then return end
     local id = redis.call('ZPOPMIN', job_key(job, 'line'))[1]
-    -- One that is about to be ended waits for that outside of the line.
+    -- An agent about to be ended waits for that outside of the line.
     local waits = id and field(id, 'state') == 'queued' and not is_doomed(id)
     local able = waits and who_offers(field(id, 'wants'))
     if able then

@@ -1,6 +1,6 @@
--- What the life of an agent is made of: its journal, its mail, waking it, ending it, and whether a write is its owner's.
+-- An agent's basic operations: its journal, its mail, waking it, and checking that a write is its owner's.
 
--- What a parked agent waits for, besides its children and the time.
+-- Wait conditions of a parked agent, besides its children and the time.
 agents.WAITS = { 'wait_mode', 'wait_mail', 'wait_tasks', 'wait_question', 'wait_tokens', 'wait_cost', 'wait_batch', 'idle' }
 
 function agents.wake(id, why)
@@ -24,7 +24,7 @@ function agents.append(id, job, number, entry)
   redis.call('HSET', agent_key(id), 'length', number)
 end
 
--- Put a message into a mailbox, and wake its owner if that is what it waits for. `to` may be a job: the person's mailbox.
+-- Put a message into a mailbox, and wake its owner if it waits for one. `to` may be a job: the person's mailbox.
 -- Returns the message's id there.
 function agents.deliver(to, from, name, kind, body, reply_to)
   local id = redis.call('XADD', P .. ':mail:' .. to, '*', 'from', from, 'name', name, 'kind', kind, 'body', body,
@@ -46,27 +46,27 @@ function agents.deliver(to, from, name, kind, body, reply_to)
   return id
 end
 
--- Tell an agent something, as data: the receiver's runtime writes the words.
+-- Send an agent a notification, as data: the receiver's runtime writes the text.
 function agents.notify(to, notice, from, name)
   return agents.deliver(to, from or 'runtime', name or 'runtime', 'notification', cjson.encode(notice))
 end
 
--- Give a job so many seconds from now on.
+-- Set a job's deadline, `seconds` from now.
 function agents.set_deadline(job, seconds)
   redis.call('HSET', job_key(job), 'deadline', NOW + seconds, 'seconds', seconds)
   redis.call('ZADD', P .. ':deadlines', NOW + seconds, job)
 end
 
--- Whether an agent that ended has been woken by other agents as often as it may be.
+-- Whether an ended agent has been continued by other agents as often as allowed.
 function agents.is_worn_out(id, job)
   local resumes, state = fields(id, 'resumes', 'state')
   return TERMINAL[state] and count(resumes) >= tonumber(job_field(job, 'max_resumes') or '100')
 end
 
--- `child` has ended, or has nothing to do: its parent is woken if this is what it waited for.
+-- Wake the parent of a `child` that has ended or become idle, if the parent waited for it.
 function agents.stop_awaiting(parent, child)
   local awaited, mode = redis.call('SREM', await_key(parent), child) == 1, field(parent, 'wait_mode')
-  -- 'child': it rests, and any of its children will do.
+  -- 'child': the parent rests, and any of its children will do.
   if mode == 'child' or (awaited and (mode == 'any' or redis.call('SCARD', await_key(parent)) == 0)) then
     agents.wake(parent, 'children')
   end
@@ -77,7 +77,7 @@ function agents.name_of(id)
   return name or (parent == '' and 'root') or id
 end
 
--- What an agent, with all below it, has used of tokens in all of its runs.
+-- The tokens used by an agent and all below it, in all of its runs.
 function agents.tokens_of(id)
   local tokens = 0
   for _, counted in ipairs(redis.call('HMGET', agent_key(id), 'input', 'output', 'cache_write', 'cache_read',
@@ -87,7 +87,7 @@ function agents.tokens_of(id)
   return tokens
 end
 
--- Whoever asked for a run is told what that run took (`run_*`: how it stood when the run began).
+-- The notice of a run's end for the agent that asked for it, with the run's use (`run_*`: the values at its start).
 function agents.notice_of_end(id, state, text, reason)
   local label, name, tools, turns, created = fields(id, 'label', 'name', 'tools', 'turns', 'created')
   local run_tools, run_turns, run_tokens, run_began = fields(id, 'run_tools', 'run_turns', 'run_tokens', 'run')
@@ -96,7 +96,7 @@ function agents.notice_of_end(id, state, text, reason)
     seconds = NOW - tonumber(run_began or created or NOW) }
 end
 
--- Add what an agent has counted since it last told to its parent's sums; a parent that has ended tells it on at once.
+-- Add an agent's unreported counts to its parent's sums; a parent that has ended passes them on at once.
 function agents.tell_sums(id, parent)
   while parent and parent ~= '' do
     local changed = false
@@ -114,10 +114,10 @@ function agents.tell_sums(id, parent)
   end
 end
 
--- Every write of a segment begins with this: nil when generation `gen` still owns the agent and `number` (if given) is its
--- journal's next entry; else the refusal. 'repeat' means that this very step has been done already: a client makes a call
--- again when its connection broke before the answer came, and nobody but the owner of a generation writes under it, except
--- an end from outside. So a step is a repeat only in one of the states that it leaves the agent in (`leaves`).
+-- Every write of a segment begins with this. Returns nil if generation `gen` still owns the agent and `number` (if given) is its journal's
+-- next entry; else the refusal. 'repeat' means that this very step was done already: a client repeats a call if its connection broke before
+-- the answer. Only a generation's owner writes under it, except for an end from outside. A step is therefore a repeat only in one of the
+-- states in which it leaves the agent (`leaves`).
 function agents.refusal(id, gen, leaves, number, entries)
   local state, owner, length = fields(id, 'state', 'gen', 'length')
   length = count(length)

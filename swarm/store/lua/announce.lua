@@ -1,4 +1,4 @@
--- Say what a worker has, for those who want to know whom nobody can serve, and `offers`, which of that not everybody has; whoever says nothing for `seconds` counts as gone.
+-- Announce a worker's capabilities, and in `offers` those that not every worker has. A worker silent for `seconds` counts as gone.
 step('announce', function(worker, has, offers, seconds)
   local silent = P .. ':workers:silent'
   redis.call('HSET', P .. ':workers', worker, has)

@@ -1,12 +1,12 @@
--- Append entries to a journal if the caller still owns the agent and nobody else wrote that number.
+-- Append entries to a journal if the caller still owns the agent and the numbers are free.
 --   number          of the first entry
---   counters        JSON: what is added to the agent's and the job's sums
---   settle          '1': what was reserved is given back
+--   counters        JSON: amounts to add to the agent's and the job's sums
+--   settle          '1': return the reserved amounts
 --   said            the agent's latest text, kept for an end from outside; '' for none
---   call            JSON: how a call of the model has ended, of which these tell; '' for none: governor_common.lua
---   wish            JSON: a slot for the next call; '' for none
---   digest, prefix  hash and JSON of the prefix that a `started` entry names; '' for none, or for a text that is kept already
--- Returns {'ok', unread messages, publish, the summary that a person wants as JSON or '', the answer of `ask_for_slot`} | {'document'}: say it again with the text | {'repeat'} | {'stale'} | {'cancelled'}
+--   call            JSON: the end of the model call that these entries report; '' for none: governor_common.lua
+--   reservation     JSON: a request for a slot for the next call; '' for none
+--   digest, prefix  hash and JSON of the prefix that a `started` entry names; '' for none, or for a known text
+-- Returns {'ok', unread messages, publish, a person's request for a summary as JSON or '', the answer of `ask_for_slot`} | {'document'}: repeat with the text | {'repeat'} | {'stale'} | {'cancelled'}
 step('append', function(id, gen, number, activity, counters, settle, said, call, reservation, digest, prefix, entries)
   number = tonumber(number)
   local refused = agents.refusal(id, gen, { running = true }, number, #entries)

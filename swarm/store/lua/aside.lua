@@ -1,9 +1,9 @@
--- Agents whose message was taken by a worker that cannot serve them: they are called no more, so that others are, until a worker that
--- can serve them takes them, or their time in line comes again.
+-- Agents whose message reached a worker that cannot run them. They are no longer called, so that other agents are. A worker that can run
+-- them takes them, or they return to the line in time.
 --
--- The keys are in admission_common.lua, for who wants what not every worker offers is set aside before it is sent for.
+-- The keys are in admission_common.lua, because agents with wants that not every worker offers are set aside before a call.
 
--- Put a queued agent aside: for `seconds`, twice as long each time.
+-- Set a queued agent aside for `seconds`, doubled each time.
 -- Returns {publish}
 step('set_aside', function(id, seconds)
   local state, job = fields(id, 'state', 'job')
@@ -14,7 +14,7 @@ step('set_aside', function(id, seconds)
   return { publish }
 end)
 
--- Take some of them for a worker that can serve them. One whose job has no place for it is in line again.
+-- Take some agents for a worker that can run them. An agent whose job has no place returns to the line.
 -- Returns {publish, taken}
 step('take_aside', function(ids)
   local taken = {}
@@ -34,7 +34,7 @@ step('take_aside', function(ids)
   return { publish, taken }
 end, { list_after = 0 })
 
--- Say what a running agent needs from now on, as JSON, and what of that not every worker offers.
+-- Record a running agent's needs from now on, as JSON, and those of them that not every worker offers.
 -- Returns {'ok'} | {'cancelled'} | {'stale'}
 step('need', function(id, gen, needs, wants)
   local refused = agents.refusal(id, gen, {})

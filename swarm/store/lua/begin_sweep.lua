@@ -1,9 +1,9 @@
--- Begin a look for what fell, unless another worker has begun one within `seconds`, or since a lease ran out.
--- Returns {1 if it is this one's turn, in how many seconds the next lease runs out unless it is renewed; '' if there is none}.
--- P:pulse tells when the last one began. Where none has for long, or ever, Redis was away (or no worker there), and nobody could renew
--- a lease: whoever lived through it has `grace_seconds` to do so, before its agents are given to others.
+-- Begin a sweep for lost agents, unless another worker has begun one within `seconds`, or since a lease expired.
+-- Returns {1 if it is this worker's turn, seconds until the next lease expires unless renewed; '' if there is none}.
+-- P:pulse is the time of the last sweep. If it is missing or long ago, Redis was away (or no worker was running), and no lease could be
+-- renewed: surviving workers get `grace_seconds` to renew theirs before their agents are given to others.
 
--- Leases that run out one after the other are looked at together.
+-- Leases that expire shortly after each other are checked together.
 local SHORTEST_SECONDS = 0.05
 
 local function next_end()

@@ -1,16 +1,17 @@
--- The purse of a job: what its limits of tokens and money still allow. A call of the model is reserved before it is made, and settled
--- with what it really took; what others have only reserved makes an agent wait, and it is woken when that is settled or given back.
+-- The budget of a job: the rest of its limits of tokens and money. A model call is reserved before it is made, and settled with its actual
+-- use. An agent waits while others' reservations hold the amounts it needs; settling or returning them wakes it.
 --
--- Of a job: max_tokens, max_cost; reserved_*, the calls under way; closing_*, what is kept for the last reply of each agent that has
--- children, and for the grader of each that is graded, until its end. Of an agent: its own part of both; `wait_tokens` and `wait_cost`, what it waits for.
--- P:job:ID:purse  zset  the agents that wait (score: -depth, then time)
+-- Fields of a job: max_tokens, max_cost; reserved_*, the current calls; closing_*, the amounts kept for the last reply of each agent with
+-- children and for the grader of each graded agent, until its end. Fields of an agent: its part of both; `wait_tokens` and `wait_cost`,
+-- the awaited amounts.
+-- P:job:ID:budget  zset  the waiting agents (score: -depth, then time)
 
--- What is used, held by calls under way, and left, of tokens and of money; `max` is false where there is no limit.
+-- The used, held and remaining tokens and money; `max` is false if there is no limit.
 function budgets.load(job)
   local max_tokens, max_cost, reserved_tokens, reserved_cost, closing_tokens, closing_cost, input, output, write, read_, spent,
     aside_tokens, aside_cost = job_fields(job, 'max_tokens', 'max_cost', 'reserved_tokens', 'reserved_cost', 'closing_tokens',
       'closing_cost', 'input', 'output', 'cache_write', 'cache_read', 'cost', 'aside_tokens', 'aside_cost')
-  -- What a summary for people takes counts as used: no agent waits until it is made.
+  -- A summary's reservation counts as used: no agent waits until it is made.
   local function part(name, max, used, held, closing)
     return { name = name, max = max and tonumber(max), used = used, held = held, left = max and tonumber(max) - used - held - closing }
   end
@@ -21,7 +22,7 @@ function budgets.load(job)
   }
 end
 
--- Nil if so much can be reserved now; 'wait' if it could be once the calls under way are settled; else the part that is used up.
+-- Nil if these amounts can be reserved now; 'wait' if they could be once current calls are settled; else the exhausted part.
 function budgets.judge(sums, tokens, cost)
   local waits
   for name, wanted in pairs({ tokens = tokens, cost = cost }) do
@@ -34,7 +35,7 @@ function budgets.judge(sums, tokens, cost)
   return waits
 end
 
--- Keep so much for the agent's last reply, or nothing any more.
+-- Keep these amounts for the agent's last reply; 0 keeps nothing.
 function budgets.keep_closing(id, job, tokens, cost)
   local had_tokens, had_cost = fields(id, 'closing_tokens', 'closing_cost')
   if not had_tokens and tokens == 0 and cost == 0 then return end
@@ -43,7 +44,7 @@ function budgets.keep_closing(id, job, tokens, cost)
   redis.call('HSET', agent_key(id), 'closing_tokens', tokens, 'closing_cost', cost)
 end
 
--- Wake those whose turn it is: in order, as far as what is left goes, and everybody for whom it will never go far enough.
+-- Wake waiting agents in order while the remaining amounts suffice, and each agent whose amounts can never be met.
 function budgets.serve(job)
   local waiting = redis.call('ZRANGE', job_key(job, 'budget'), 0, 99)
   if #waiting == 0 then return end

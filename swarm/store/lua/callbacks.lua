@@ -1,4 +1,4 @@
--- Say which brokers a worker knows.
+-- Announce the brokers that a worker knows.
 step('know_brokers', function(names)
   for _, name in ipairs(cjson.decode(names)) do redis.call('ZADD', P .. ':brokers', NOW, name) end
   for _, name in ipairs(redis.call('ZRANGEBYSCORE', P .. ':brokers', '-inf', NOW - callbacks.BROKER_SECONDS)) do
@@ -7,7 +7,7 @@ step('know_brokers', function(names)
   return 'ok'
 end)
 
--- Brokers on which something is to be published and that no worker has named for so many seconds. Returns {broker, jobs, broker, jobs…}
+-- Brokers with due callbacks that no worker has named for `silent` seconds. Returns {broker, jobs, broker, jobs…}
 step('stranded_callbacks', function(silent)
   local found = {}
   for _, name in ipairs(redis.call('ZRANGEBYSCORE', P .. ':brokers', '-inf', NOW - tonumber(silent))) do
@@ -20,8 +20,8 @@ step('stranded_callbacks', function(silent)
   return found
 end)
 
--- Take the sequels that are to be published on a broker now. Each is offered again, later each time, unless it is settled.
--- Returns {job, sequel, job, sequel…}
+-- Take the callbacks due on a broker. An unsettled one is due again, at growing intervals.
+-- Returns {job, callback, job, callback…}
 step('due_callbacks', function(broker, most)
   local found = {}
   for _, job in ipairs(redis.call('ZRANGEBYSCORE', callbacks.key(broker), '-inf', NOW, 'LIMIT', 0, tonumber(most))) do
@@ -38,7 +38,7 @@ step('due_callbacks', function(broker, most)
   return found
 end)
 
--- A sequel need not be published any more (`after` is ''), or only after so many seconds.
+-- Mark a callback as done (`after` is ''), or postpone it for `after` seconds.
 step('settle_callback', function(job, after)
   local broker = job_field(job, 'callback_broker')
   if not broker then return 'unknown' end

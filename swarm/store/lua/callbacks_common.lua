@@ -1,9 +1,9 @@
--- What follows the end of a job in another application: the signature of a task, published on a broker that workers know by name.
+-- Callbacks: a task's signature, published on another application's broker after the end of a job. Workers know brokers by name.
 --
--- P:brokers          zset  names of the brokers that workers know, by when one said so last; kept while a sequel is due there
--- P:sequels:BROKER   zset  jobs that have ended and whose sequel is to be published there, by when: until that was done
--- Of a job: `sequel_broker`; `sequel`, the signature and what tells how it is published, as JSON; `sequel_tries`, how often that was
--- begun, there from its first end on: a job that goes on has no second sequel
+-- P:brokers           zset  names of known brokers by their last announcement; kept while a callback is due there
+-- P:callbacks:BROKER  zset  ended jobs with an unpublished callback there, by due time
+-- Fields of a job: `callback_broker`; `callback`, the signature and how to publish it, as JSON; `callback_tries`, the number of attempts,
+-- set from the job's first end on, so a continued job has no second callback
 
 callbacks.BROKER_SECONDS = 7 * 86400
 
@@ -13,7 +13,7 @@ function callbacks.knows_broker(name)
   return tonumber(redis.call('ZSCORE', P .. ':brokers', name) or 0) > NOW - callbacks.BROKER_SECONDS
 end
 
--- Written by the step that ends the job, so no end is without its sequel, whoever dies.
+-- Runs in the step that ends the job, so an end never lacks its callback, even after a crash.
 at_end(function(job, id)
   local root, broker = job_fields(job, 'root', 'callback_broker')
   if not broker or root ~= id then return end

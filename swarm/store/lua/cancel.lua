@@ -1,6 +1,6 @@
 -- Cancel an agent and everything below it, at once and for good: every later write of theirs is refused.
--- Of what an agent has stopped itself its parent can make the next run, if it was the parent (spawn.lua).
---   by, gen  the agent that stops it, and its generation; or who does from outside, and 0
+-- A parent can start the next run of an agent that it has stopped itself (spawn.lua).
+--   by, gen  the cancelling agent and its generation, or an outside author and 0
 -- Returns {'ok', publish, kill, rest} | {'unknown'} | {'refused', 'not live' | 'stale', JSON}
 step('cancel', function(id, reason, by, gen)
   local from_inside = tonumber(gen) > 0
@@ -8,10 +8,10 @@ step('cancel', function(id, reason, by, gen)
   if refused then return refused end
   if redis.call('EXISTS', agent_key(id)) == 0 then return { 'unknown' } end
   if endings.end_agent(id, 'cancelled', '', reason, true, nil, by) then
-    -- Who has stopped it may have it go on.
+    -- The agent that stopped it may continue it.
     redis.call('HSET', agent_key(id), 'stopped_by', from_inside and by or '')
   else
-    -- What a person cancels stays so.
+    -- A person's cancellation is final.
     if not from_inside then redis.call('HDEL', agent_key(id), 'stopped_by') end
     local job = field(id, 'job')
     endings.begin_end_below(id, job, reason)

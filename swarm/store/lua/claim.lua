@@ -1,11 +1,11 @@
 -- Take the right to run an agent's segment: queued -> running, generation + 1, a lease.
---   token  tells a repeated request from another claim
---   told   what the message said of the agent {job, parent or '', depth, definition, the job's max depth}, or nothing: it was looked at
+--   token  distinguishes a repeated request from another claim
+--   told   the message's data on the agent {job, parent or '', depth, definition, the job's max depth}, or nothing: already checked
 -- Returns {'ok', generation, spec, job deadline or '', unread messages, journal's length, the server's time, the digest of the job's
---   definitions or '', what the job permits: rules, seconds for questions, rules added since, when
---   its first segment began, the prefix that its first reply opens for others or '',
---   JSON {name: digest} of what else travels with the job, or '', the slot that it holds as JSON or ''} | {'refused', state} | {'capped'}
---   | {'unknown'} | {'wants'}: look at what it needs first | {'contradicted'}: the record says something else than the message; nothing was claimed
+--   definitions or '', the job's permissions (rules, seconds for questions, rules added since), start of
+--   its first segment, the prefix that its first reply opens for others or '',
+--   JSON {name: digest} of the job's other documents, or '', its slot as JSON or ''} | {'refused', state} | {'capped'}
+--   | {'unknown'} | {'wants'}: check its needs first | {'contradicted'}: the record differs from the message; nothing was claimed
 
 local function granted(id, job, gen, spec, unread, length, started)
   local deadline, definitions, rules, seconds, carried = job_fields(job, 'deadline', 'definitions', 'rules', 'ask_seconds', 'carried')
@@ -35,7 +35,7 @@ step('claim', function(id, worker, lease_seconds, token, told)
   admission.leave_queue(id, job)
   local most = job_field(job, 'max_running')
   if redis.call('SCARD', job_key(job, 'running')) >= tonumber(most or '1000000') then
-    -- Its place comes when another agent of the job leaves.
+    -- The agent gets a place when another agent of the job leaves.
     redis.call('ZADD', job_key(job, 'line'), admission.rank(id), id)
     return { 'capped' }
   end
@@ -47,7 +47,7 @@ step('claim', function(id, worker, lease_seconds, token, told)
   if not started then redis.call('HSET', agent_key(id), 'started', NOW) end
   redis.call('ZADD', P .. ':leases', NOW + tonumber(lease_seconds), id)
   if redis.call('EXISTS', job_key(job, 'line')) == 1 then admission.line_up(job) end
-  -- Nobody would publish who is called here.
+  -- The answer has no `publish`, so no agent may be called here.
   moved = false
   emit(job, 'running', id, 'worker', worker, 'gen', gen)
   return granted(id, job, gen, spec, unread, length, started)

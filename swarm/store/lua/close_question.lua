@@ -1,8 +1,8 @@
 -- Close a question: a person's answer, or its expiry.
 --   state    'answered' | 'expired'
---   lasting  '1' if its rule holds for the job from now on
--- The same words again, as after a broken connection, answer the same and change nothing.
--- Returns {'ok', publish} | {'closed', state} | {'unknown'} | {'event', key}: nobody answers it but that event
+--   lasting  '1' if its rule applies to the job from now on
+-- A repeat with equal values, as after a broken connection, gets the same answer and changes nothing.
+-- Returns {'ok', publish} | {'closed', state} | {'unknown'} | {'event', key}: only that event answers it
 step('close_question', function(id, state, answer, reason, mode, by, lasting)
   local before, job, expires, rule, to = read(questions.key(id), 'state', 'job', 'expires', 'always', 'to')
   if not before then return { 'unknown' } end

@@ -1,18 +1,18 @@
--- Texts that many jobs have in common (the definitions that travel with them, what their requests begin with), each kept once.
+-- Texts shared by many jobs (their definitions, their request prefixes), each kept once.
 --
 -- P:document:DIGEST       string  the text whose sha256 this is
--- P:document:DIGEST:jobs  set     the jobs and maps that refer to it; those whose records have expired are found out when it is looked at
--- P:documents             zset    documents by when they are looked at next
+-- P:document:DIGEST:jobs  set     the jobs and maps that refer to it; expired ones are removed at the next check
+-- P:documents             zset    documents by the time of their next check
 --
--- A job refers to a document in the step that first needs it, so one that a job with a record refers to is there. Whoever refers to
--- one that is not there is told so, and says it again with the text.
+-- A job refers to a document in the step that first needs it, so documents of existing jobs exist. A step that refers to a missing one says
+-- so, and its caller repeats it with the text.
 
 local LOOKED_AFTER = 3600
 
--- A map refers to documents as the jobs do that it is still to begin.
+-- A map refers to documents like the jobs that it has yet to start.
 local function is_there(owner) return redis.call('EXISTS', job_key(owner), P .. ':map:' .. owner) > 0 end
 
--- Have a job refer to a document; `text` may be '' where it is there already. Returns whether it is.
+-- Let a job refer to a document; `text` may be '' if the document exists. Returns whether it exists.
 function documents.refer(job, digest, text)
   local key = P .. ':document:' .. digest
   if text ~= '' then
@@ -25,8 +25,8 @@ function documents.refer(job, digest, text)
   return true
 end
 
--- Remove the documents whose time to be looked at has come and that no job refers to any more. One such job is reason enough to keep
--- one, so not all of its jobs are looked at; what is not done this time is done the next.
+-- Check due documents and remove those without a job. One existing job is enough to keep a document, so not all of its jobs are checked.
+-- The next call continues an unfinished check.
 function documents.forget()
   for _, digest in ipairs(redis.call('ZRANGEBYSCORE', P .. ':documents', '-inf', NOW, 'LIMIT', 0, 5)) do
     local key = P .. ':document:' .. digest

@@ -1,14 +1,14 @@
--- Ending an agent and all that is below it, and giving the keys of a job that ended their time, in steps of bounded size.
+-- Ends an agent and everything below it, and sets the expiry of an ended job's keys, in steps of bounded size.
 --
--- P:job:ID:ending  zset  agents below which everything that began before an era is still to be ended (score: the era). Of such an
---                        agent's fields: `ends_why`, the reason that is written; `ends_at`, how far its children were gone through
--- P:unfinished     zset  jobs for which any of this is left to do, by when it began
+-- P:job:ID:ending  zset  agents below which everything that began before an era must still end (score: the era). Fields of such an
+--                        agent: `ends_why`, the recorded reason; `ends_at`, the cursor in its children
+-- P:unfinished     zset  jobs with any of this left to do, by when it began
 -- P:expiring       zset  jobs by when their record expires
 --
--- Whatever is below a mark in `ending` is refused every write from the step on that set the mark (`is_doomed`), so for others all of
--- it ends at once. A step ends as many as it may; its caller goes on with the rest (settle.lua), and the sweep does if the caller dies.
+-- A mark in `ending` refuses every write below it from that step on (`is_doomed`), so for others everything below ends at once. A step ends
+-- a limited number; its caller continues with the rest (settle.lua), and the sweep does if the caller dies.
 
--- Have everything ended that is below `id` and began before `before`. One way: never upwards, never sideways.
+-- Mark everything below `id` that began before `before` for its end: only downwards, never upwards or sideways.
 function endings.begin_end_below(id, job, reason, before)
   if redis.call('EXISTS', children_key(id)) == 0 then return end
   redis.call('ZADD', job_key(job, 'ending'), before or redis.call('HINCRBY', job_key(job), 'era', 1), id)
@@ -29,7 +29,7 @@ local function end_some(job)
       if state and not TERMINAL[state] and count(began) < tonumber(before) then
         endings.end_agent(child, 'cancelled', '', why, true, before)
       else
-        -- Something may go on below one that has ended.
+        -- An agent below one that has ended may still be running.
         endings.begin_end_below(child, job, why, before)
       end
     end
@@ -42,7 +42,7 @@ local function end_some(job)
   end
 end
 
--- Have the keys of a job expire then, or live on: begun here, done step by step.
+-- Set when a job's keys expire, or keep them: begun here, completed step by step.
 function endings.keep(job, expires)
   redis.call('HSET', job_key(job), 'kept', 'agents 0')
   redis.call('PERSIST', job_key(job))
@@ -59,7 +59,7 @@ end
 local function keep_some(job)
   local at, expires, early = job_fields(job, 'kept', 'expires', 'retention')
   if not at then return end
-  -- The job's own record goes first: while there is one the job may go on, and then all of it must be saved step by step.
+  -- The job's own record expires first: while it exists the job may continue, and then all keys must be saved step by step.
   early = math.min(60, count(early) / 20)
   local function apply(key)
     if expires then redis.call('EXPIREAT', key, math.floor(expires)) else redis.call('PERSIST', key) end
@@ -90,7 +90,7 @@ local function keep_some(job)
   redis.call('HSET', job_key(job), 'kept', part .. ' ' .. cursor)
 end
 
--- Do some of what is left to do for a job; returns whether anything still is.
+-- Do some of a job's remaining work; returns whether any is left.
 function endings.settle(job)
   if left_at_once > 0 then end_some(job) end
   if redis.call('EXISTS', job_key(job, 'ending')) == 0 then keep_some(job) end
@@ -99,14 +99,14 @@ function endings.settle(job)
   return false
 end
 
--- End an agent: its last journal entry is written here if `write`, its subtree ends with it, its counters go up to its parent
--- exactly once, and the parent is woken if this is what it waited for. Returns whether it had not ended before.
---   before  the era of the end above it that this one is part of
---   by      who has ended it, if somebody has: an agent or a person
+-- End an agent: its last journal entry is written here if `write`, its subtree ends with it, its counters are added to its parent's
+-- exactly once, and a parent that waited for it is woken. Returns false if it had ended before.
+--   before  the era of the end above it that this one belongs to
+--   by      the author of the end, if there is one: an agent or a person
 function endings.end_agent(id, state, text, reason, write, before, by)
   local was, job, parent, gen, background, name = fields(id, 'state', 'job', 'parent', 'gen', 'background', 'name')
   if not was or TERMINAL[was] then return false end
-  -- Nothing that was said is lost because the end comes from outside.
+  -- Keep the last text of an agent that is ended from outside.
   if write and text == '' then text = field(id, 'said') or '' end
   if write then
     agents.append(id, job, agents.journal_length(id) + 1, cjson.encode({ v = 1, kind = 'finished', at = NOW, generation = count(gen),
@@ -144,8 +144,7 @@ function endings.end_agent(id, state, text, reason, write, before, by)
   return true
 end
 
--- Begin the next run of an agent that ended: its journal goes on where it stopped. The root's next run reopens its job, with as much
--- time as it had at first.
+-- Begin the next run of an ended agent: its journal continues. The root's next run reopens its job, with the original time limit.
 function endings.resume(id, job, parent)
   local gen, state, text, reason, ended, background = fields(id, 'gen', 'state', 'text', 'reason', 'ended', 'background')
   if parent ~= '' and state == 'completed' and background ~= '1' and redis.call('HEXISTS', agent_key(id), 'earlier_ended') == 0 then

@@ -2,7 +2,7 @@
 --   about  its fields: name, value, name, value…
 step('emit_event', function(job, kind, id, about) emit(job, kind, id, unpack(about)) end, { list_after = 3 })
 
--- The same with a reason, unless the last event of this kind gave the same one, or the agent has expired. Returns 1 if it was news.
+-- Add an event with a reason, unless the last event of this kind gave the same one, or the agent has expired. Returns 1 if it was added.
 step('emit_once', function(job, kind, id, why)
   local state, last = fields(id, 'state', kind)
   if not state or last == why then return 0 end
@@ -11,14 +11,14 @@ step('emit_once', function(job, kind, id, why)
   return 1
 end)
 
--- Say what a running agent does now, if `gen` is still who runs it. Returns 1 if somebody looks at it.
+-- Set a running agent's activity if `gen` still owns it. Returns 1 if anyone watches it.
 step('show_activity', function(id, gen, activity)
   local state, owner = fields(id, 'state', 'gen')
   if state == 'running' and owner == gen then redis.call('HSET', agent_key(id), 'activity', activity) end
   return redis.call('EXISTS', P .. ':watch:' .. id)
 end)
 
--- Say in a line how far a call has come, if `gen` is still who runs the agent. Returns 1 if it is.
+-- Report a call's progress in one line if `gen` still owns the agent. Returns 1 if it does.
 step('show_progress', function(id, gen, activity)
   local state, owner, job = fields(id, 'state', 'gen', 'job')
   if state ~= 'running' or owner ~= gen then return 0 end
@@ -27,10 +27,10 @@ step('show_progress', function(id, gen, activity)
   return 1
 end)
 
--- Pass on words of a reply in the making, while somebody looks and `gen` is still who runs the agent.
---   entry  the number that the reply will have in the journal
+-- Pass on words of an unfinished reply, while anyone watches and `gen` still owns the agent.
+--   entry  the reply's future number in the journal
 --   words  block, type, name, begin, text, for each piece
--- Returns 1 if somebody looks.
+-- Returns 1 if anyone watches.
 step('show_tokens', function(id, gen, entry, words)
   local state, owner = fields(id, 'state', 'gen')
   if state ~= 'running' or owner ~= gen or redis.call('EXISTS', P .. ':watch:' .. id) == 0 then return 0 end

@@ -1,7 +1,7 @@
--- Tell an event: whoever waits for it goes on, and it is kept for those who will. The first one of a key stays.
---   seconds  how long it is kept
---   token    tells a call that is sent again, as after a broken connection, from another one with the same key
--- Returns {'ok', publish, agents that it was an answer for} | {'known', at, by, data}
+-- Report an event: waiting agents continue, and it is kept for later ones. The first event of a key stays.
+--   seconds  how long to keep it
+--   token    distinguishes a repeated call, as after a broken connection, from another one with the same key
+-- Returns {'ok', publish, agents whose question it answered} | {'known', at, by, data}
 step('happen', function(key, data, by, seconds, token)
   local at, first, notifier, told, before = read(external_events.external_event_key(key), 'at', 'token', 'by', 'data', 'answered')
   if at and first ~= token then return { 'known', at, notifier, told } end

@@ -1,7 +1,7 @@
--- End an agent by its own segment: the last entry, the record, the parent's wake-up and the sums, all in one step.
---   unless_mail  '1': unread mail forbids it
+-- End an agent from its own segment: the last entry, the record, the parent's wake-up and the sums, all in one step.
+--   unless_mail  '1': unread mail prevents the end
 --   data         the answer as JSON, or ''
---   regret       what whoever wrote to it, and was not read, is told
+--   rejection    the reply to senders of unread messages
 --   stopped_at   the limit that ended it, or ''
 -- Returns {'ok', publish, kill, rest} | {'mail'} | {'stale'} | {'cancelled'}
 step('finish', function(id, gen, number, entry, state, text, reason, unless_mail, data, rejection, stopped_at)

@@ -1,4 +1,4 @@
--- Put a running agent back on the queue at a turn boundary: its worker is going away, or others want the process.
+-- Put a running agent back on the queue at a turn boundary: its worker is stopping, or others need the process.
 -- It costs no attempt.
 --   last  '1' if it goes to the end of the line
 -- Returns {'ok', publish} | {'repeat'} | {'stale'} | {'cancelled'}

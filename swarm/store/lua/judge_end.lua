@@ -1,6 +1,6 @@
--- A check or a grader has spoken of an agent's work: the journal's entry, and the record's list of verdicts, in one step.
---   verdict  JSON {by, attempt, passed, summary, …}: one line of what the records tell
--- Of an agent, and of the job of a root: `verdicts`, JSON [verdict], the last 40.
+-- Record a check's or grader's verdict on an agent's work: the journal's entry and the record's list of verdicts, in one step.
+--   verdict  JSON {by, attempt, passed, summary, …}: one item of the records' list
+-- Field of an agent, and of the job of a root: `verdicts`, JSON [verdict], the last 40.
 -- Returns {'ok', unread messages, publish} | {'repeat'} | {'stale'} | {'cancelled'}
 local MOST_KEPT = 40
 

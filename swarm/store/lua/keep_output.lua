@@ -1,4 +1,4 @@
--- Keep an output of a running agent that is too long for its conversation; the agent's end gives it its time, with all keys of the agent.
+-- Keep an output of a running agent that is too long for its conversation; it expires with all keys of the agent.
 -- Returns {'ok'} | {'cancelled'} | {'stale'}
 step('keep_output', function(id, gen, key, text)
   local refused = agents.refusal(id, gen, {})

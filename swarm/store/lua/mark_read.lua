@@ -1,4 +1,4 @@
--- A person has read a job's mailbox up to a message; what was marked further already stays so.
+-- Mark a job's mailbox as read by its person up to a message; a later mark stays.
 -- Returns {'ok', messages left unread} | {'unknown'}
 step('mark_read', function(job, up_to)
   local state, cursor = job_fields(job, 'state', 'read')

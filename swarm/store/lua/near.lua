@@ -1,8 +1,8 @@
--- Agents whose files lie on the host that they ran on last: their message goes to a worker there, and after a moment to everybody.
+-- Agents whose files are on their last host: their message goes first to a worker there, and after a moment to any worker.
 --
--- P:near  zset  such agents by when they are anybody's
+-- P:near  zset  such agents by when any worker may take them
 
--- A worker that is there on the same host: the one that had the agent, or else any. Workers are called `HOST:…`.
+-- A live worker on the same host: the agent's last one, or else any. Workers are named `HOST:…`.
 local function find_near(worker, slots)
   if not slots[worker] then
     local host = string.match(worker, '^[^:]*:')
@@ -14,8 +14,8 @@ local function find_near(worker, slots)
   return worker
 end
 
--- For each of these called agents the worker that its message goes to for `seconds`; '' where it is anybody's at once: it is new, its worker
--- died, or nobody of that host is there any more.
+-- For each called agent, the worker that gets its message for `seconds`; '' if any worker may take it at once: the agent is new, its worker
+-- died, or its host has no live worker.
 step('send_near', function(seconds, ids)
   local found, slots = {}, {}
   for _, worker in ipairs(redis.call('HKEYS', P .. ':slots')) do slots[worker] = true end
@@ -29,7 +29,7 @@ step('send_near', function(seconds, ids)
   return found
 end, { list_after = 1 })
 
--- Take up to `most` of those that nobody there has taken in time, for a worker that can run them now. Returns their ids.
+-- Take up to `most` agents that their host's workers left too long, for a worker that can run them now. Returns their ids.
 step('take_late', function(most)
   local taken = {}
   for _, id in ipairs(redis.call('ZRANGEBYSCORE', P .. ':near', '-inf', NOW, 'LIMIT', 0, most)) do

@@ -1,17 +1,17 @@
--- Give the process back until a condition holds, unless it holds already.
--- Whatever can make a condition true looks at the same keys in one step of its own, so no wake-up is lost.
---   condition  JSON {children?, tasks?, mode?, mail?, until?, rest?, said?, question?, ask?, purse?, batch?, slot?}
---     children, mode  agents whose end, or idleness, is awaited: 'all' of them or 'any'
---     tasks, mode     tasks of the board whose completion is awaited: 'all' of them or 'any'
---     mail            'any' message, or 'talk': one that the runtime did not write
+-- Release the process until a condition holds, unless it holds already.
+-- Each step that can make a condition true checks the same keys, so no wake-up is lost.
+--   condition  JSON {children?, tasks?, mode?, mail?, until?, rest?, said?, question?, ask?, budget?, batch?, slot?}
+--     children, mode  wait for the end or idleness of these agents: 'all' of them or 'any'
+--     tasks, mode     wait for the completion of these board tasks: 'all' of them or 'any'
+--     mail            wait for 'any' message, or 'talk': one not written by the runtime
 --     until           a time, Unix seconds
---     rest            nothing is left to do: wait for mail while a child is at work; a teammate waits in any case, and its lead is
---                     told, with what it `said` last; but a task of the board that fits it is offered to it first
---     purse           tokens and money: that calls under way are settled, of which so much may be left then: purse_common.lua
---     slot            the one that it has asked for: governor_common.lua
---     batch           the reply to a request that was left to a batch: batch_common.lua
---     question, ask   the answer to a question, which is asked in this step unless it was before: questions_common.lua
--- Returns {'parked', publish} | {'go on', why: 'children' | 'tasks' | 'time' | 'mail' | 'answer' | 'purse' | 'batch' | 'slot' | 'nothing'} | {'repeat'} | {'stale'}
+--     rest            nothing is left to do: wait for mail while a child is at work. A teammate waits in any case; its lead gets a notice
+--                     with its last text (`said`), unless a suitable board task is offered to it first
+--     budget          wait until current calls are settled; [tokens, cost] that must then be left: budgets_common.lua
+--     slot            wait for the requested slot: governor_common.lua
+--     batch           wait for the reply to a batched request: lots_common.lua
+--     question, ask   wait for the answer to a question; this step asks it unless it was asked before: questions_common.lua
+-- Returns {'parked', publish} | {'go on', why: 'children' | 'tasks' | 'time' | 'mail' | 'answer' | 'budget' | 'batch' | 'slot' | 'nothing'} | {'repeat'} | {'stale'}
 --   | {'cancelled'}
 
 local function is_at_work(id)
@@ -19,7 +19,7 @@ local function is_at_work(id)
   return state and not TERMINAL[state] and idle ~= '1'
 end
 
--- Those of some agents that are at work.
+-- The agents among `ids` that are at work.
 local function at_work(ids)
   local found = {}
   for _, id in ipairs(ids) do
@@ -63,7 +63,7 @@ step('park', function(id, gen, number, entry, condition)
   local idle = false
   if wait.rest then
     idle = not has_child_at_work(id)
-    -- One that somebody else had go on ends without a notice: its end must wake, too.
+    -- A child that another sender continued ends without a notice, so its end must wake the parent, too.
     wait.mode = idle and 'all' or 'child'
     if idle and teammate ~= '1' then return { 'go on', 'nothing' } end
   end
@@ -92,7 +92,7 @@ step('park', function(id, gen, number, entry, condition)
   if wait.slot then
     redis.call('HSET', agent_key(id), 'activity', 'waiting for its share of the model')
     once.keeps = id
-    -- Who waits for another's first reply does so for a while only.
+    -- A wait for another agent's first reply is limited in time.
     if sharing.waits_for_prefix(id, job) then wait['until'] = math.min(wait['until'] or math.huge, NOW + 2 * sharing.GATE_SECONDS) end
   end
   if wait.batch then redis.call('HSET', agent_key(id), 'wait_batch', wait.batch, 'activity', 'waiting for its batch') end

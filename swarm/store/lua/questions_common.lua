@@ -5,13 +5,13 @@
 -- P:job:ID:questions   set   all questions of the job
 -- P:questions          zset  the open ones, by the time they were asked
 --
--- An agent parks in the same step that asks; whatever closes its question wakes it in the same step.
+-- An agent parks in the step that asks; the step that closes its question wakes it.
 
 function questions.key(id) return P .. ':question:' .. id end
 
 function questions.state(id) return redis.call('HGET', questions.key(id), 'state') end
 
--- `asked` is {kind, tool, title, detail, to?, seconds}; returns when it expires.
+-- Ask a question; `asked` is {kind, tool, title, detail, to?, seconds}. Returns when it expires.
 function questions.ask(id, agent, job, asked)
   local expires = NOW + asked.seconds
   local label, name = fields(agent, 'label', 'name')
@@ -33,7 +33,7 @@ function questions.ask(id, agent, job, asked)
   return expires
 end
 
--- Close an open question; false when it was closed before.
+-- Close an open question; false if it was closed before.
 function questions.close(id, state, answer, reason, mode, by)
   local before, agent, job, to = read(questions.key(id), 'state', 'agent', 'job', 'to')
   if before ~= 'open' then return false end
@@ -46,7 +46,7 @@ function questions.close(id, state, answer, reason, mode, by)
   return true
 end
 
--- Put a question for an event that has come already, which answers it; returns whether it has.
+-- Ask a question for an event that came earlier, which answers it; returns false if there is no such event.
 function questions.ask_the_past(id, agent, job, asked)
   local key = external_events.event_of(asked.to)
   local data, by = read(external_events.external_event_key(key or ''), 'data', 'by')
@@ -55,7 +55,7 @@ function questions.ask_the_past(id, agent, job, asked)
   return questions.close(id, 'answered', data, '', '', by)
 end
 
--- Nobody needs to answer an agent that has ended.
+-- Questions of an ended agent need no answer.
 at_end(function(_, agent)
   local id = field(agent, 'wait_question')
   if id then questions.close(id, 'void', '', 'the agent has ended', '', '') end

@@ -1,6 +1,6 @@
 -- Take messages into a journal: the entry holds them and the new cursor, and they no longer count as unread.
---   messages, notes  how many it holds, and how many of those the runtime wrote
---   up_to            the new cursor, for those who want to know whether their message was read
+--   messages, notes  their number, and the number of those written by the runtime
+--   up_to            the new cursor, which shows senders that their message was read
 -- Returns {'ok', unread messages left} | {'repeat'} | {'stale'} | {'cancelled'}
 step('receive', function(id, gen, number, entry, messages, notes, up_to)
   number = tonumber(number)

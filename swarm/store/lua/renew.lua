@@ -1,4 +1,4 @@
--- Prolong the leases of the agents a worker runs. Returns those it no longer owns, or whose record is gone: they must be stopped.
+-- Renew the leases of a worker's agents. Returns agents that it no longer owns or whose record is gone; the worker must stop them.
 step('renew', function(worker, lease_seconds, ids)
   local lost = {}
   for _, id in ipairs(ids) do

@@ -1,24 +1,24 @@
--- Put back what fell: expired leases, due timers, messages that were lost, jobs beyond their time.
---   batch     how many of each at most; 0: look at `dead` only
+-- Handle expired leases, due timers, lost messages, and jobs beyond their time limit.
+--   batch     maximum number of each; 0: check only `dead`
 --   messages  JSON: the agents whose messages are queued
---   fresh     leases are looked at only if a sweep has begun within so many seconds: else Redis was away between that and this step,
---             which may have waited for it unread, and nobody could renew a lease; '' for in any case
+--   fresh     check leases only if a sweep has begun within so many seconds: otherwise Redis was away between the sweep and this step
+--             (which may have waited in its queue), and no lease could be renewed; '': check them in any case
 --   dead      leases that ended early: agent, worker, agent, worker…
 -- Returns {publish, kill, rescued, quarantined}
 
--- How long the root of a job may take for its last words once the job's time is over.
+-- Time for a job's root to give its final answer after the job's time limit.
 local GRACE_SECONDS = 60
 
--- An agent that waits goes on now.
+-- Let a waiting agent continue now.
 local function ring(id)
-  -- Nobody may find a question open that can no longer be answered, even if its agent ends before it looks.
+  -- Close its question, so that an unanswerable one is never open, even if the agent ends before it looks.
   local question = field(id, 'wait_question')
   if question then questions.close(question, 'expired', '', '', '', '') end
   agents.wake(id, 'time')
 end
 
--- The time of a job is over: all below its root ends, and the root is woken for its last words; one that is still busy with what it
--- began before then is interrupted at half its grace; in the end it ends as it is.
+-- Handle a job's time limit: everything below its root ends, and the root is woken for its final answer. A root still busy with earlier
+-- work is interrupted after half the grace time. After the grace time it ends as it is.
 local function time_out(job)
   local root, overtime, deadline = job_fields(job, 'root', 'overtime', 'deadline')
   local reason = 'the job reached its time limit'
@@ -48,7 +48,7 @@ step('rescue', function(max_deaths, outbox_age_seconds, batch, messages, fresh, 
     redis.call('ZREM', P .. ':leases', id)
     if state ~= 'running' then return end
     local length = agents.journal_length(id)
-    -- Deaths in the same place are counted; progress forgives them.
+    -- Deaths at the same journal length are counted; progress resets the count.
     deaths = death_at == tostring(length) and count(deaths) + 1 or 1
     redis.call('HSET', agent_key(id), 'deaths', deaths, 'death_at', length)
     if deaths >= tonumber(max_deaths) then
@@ -67,7 +67,7 @@ step('rescue', function(max_deaths, outbox_age_seconds, batch, messages, fresh, 
     return ipairs(redis.call('ZRANGEBYSCORE', P .. ':' .. clock, '-inf', before, 'LIMIT', 0, most))
   end
 
-  -- A child process that died: its worker's main process knows at once. Only the claim it held is ended.
+  -- A dead child process: its worker's main process knows at once. Only the claim it held is ended.
   for i = 1, #dead, 2 do
     if field(dead[i], 'worker') == dead[i + 1] then rescue(dead[i]) end
   end
@@ -84,7 +84,7 @@ step('rescue', function(max_deaths, outbox_age_seconds, batch, messages, fresh, 
     redis.call('ZREM', P .. ':aside', id)
     if field(id, 'state') == 'queued' then admission.put_on_queue(id) end
   end
-  -- Whose message is queued just has to wait, and is looked at again later.
+  -- An agent with a queued message only has to wait, and is checked again later.
   local queued = {}
   for _, id in ipairs(cjson.decode(messages)) do queued[id] = true end
   for _, id in due('ready', NOW - tonumber(outbox_age_seconds), batch * 5) do

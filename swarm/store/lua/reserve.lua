@@ -1,11 +1,11 @@
--- Set tokens and money of the job aside before a model call; what was really used is settled when the reply is appended.
--- A reservation left by a generation that died is given back first.
---   tokens, cost                  the least that the call takes
---   spare_tokens, spare_cost      what it may take beyond that, as far as there is so much
---   closing_tokens, closing_cost  what a last reply after it would take: an agent that has children keeps that until its end, from any
---                                 other it must fit beside the call; with it, what a grader takes that will judge the agent's work
+-- Reserve tokens and money of the job before a model call; appending the reply settles the actual use.
+-- The reservation of a dead generation is returned first.
+--   tokens, cost                  the call's minimum
+--   spare_tokens, spare_cost      the call's possible use beyond that, granted as far as available
+--   closing_tokens, closing_cost  the use of a last reply after the call: an agent with children keeps it until its end; for any other, it
+--                                 must fit beside the call. It includes the use of a grader that will judge the agent's work
 --   final                         '1': the call is the last reply
--- Returns {'ok', share of the tightest limit used, 0..1, share of what was to spare, 0..1} | {'wait', tokens, cost}
+-- Returns {'ok', share of the tightest limit used, 0..1, granted share of the spare amounts, 0..1} | {'wait', tokens, cost}
 --   | {'limit', name, limit, used} | {'stale'} | {'cancelled'}
 step('reserve', function(id, gen, tokens, cost, spare_tokens, spare_cost, closing_tokens, closing_cost, final)
   local refused = agents.refusal(id, gen, {})
@@ -15,7 +15,7 @@ step('reserve', function(id, gen, tokens, cost, spare_tokens, spare_cost, closin
   closing_tokens, closing_cost = tonumber(closing_tokens), tonumber(closing_cost)
   admission.give_back(id, job)
   if final == '1' or redis.call('EXISTS', children_key(id)) == 1 or field(id, 'graded') then
-    -- Beside a last reply nothing is kept, but for a grader.
+    -- Beside a last reply, only a grader's use is kept.
     budgets.keep_closing(id, job, closing_tokens, closing_cost)
   else
     tokens, cost = tokens + closing_tokens, cost + closing_cost
@@ -24,7 +24,7 @@ step('reserve', function(id, gen, tokens, cost, spare_tokens, spare_cost, closin
   for _, part in pairs(sums) do
     if part.max then share = math.max(share, part.used / part.max) end
   end
-  -- Also where there is no room for the call: who is to be told would hear only of the end.
+  -- Emitted even if the call does not fit; otherwise its receivers would learn only of the end.
   if share >= 0.8 and redis.call('HSETNX', job_key(job), 'budget_told', 1) == 1 then
     emit(job, 'budget', id, 'share', string.format('%.2f', share))
   end

@@ -1,15 +1,15 @@
--- Send messages to mailboxes of a job, one after the other; a receiver that waits for mail is woken, one that has ended (and was
--- not cancelled) begins its next run. All receivers of a message get it, or none; the first that cannot be sent ends the step.
---   claimed   JSON: {} from outside; from an agent {agent, generation, number}: its journal's next entry
+-- Send messages to mailboxes of a job, one after the other. A receiver that waits for mail is woken; an ended one that was not cancelled
+-- begins its next run. All receivers of a message get it, or none; the first message that cannot be sent ends the step.
+--   claimed   JSON: {} from outside; from an agent {agent, generation, number}: number of its journal's next entry
 --   messages  JSON each: {job, from, name, kind, body, reply_to, max_unread, to: [receiver...], live_only?, once, request?, expires?,
 --             approve?, entry, token}
 --             a kind *_request opens the request `request` until `expires` seconds from now; a *_response answers `reply_to`
 --             `entry` is the result of the agent's call: it enters its journal in the same step
---             `once` names the broadcast that this is a part of: who has got it is not sent it again; a part without `entry` is
+--             `once` names the broadcast of this part: a receiver that already has it is skipped; a part without `entry` is
 --             not the last one
---             `token` is set from outside only, where no journal tells a repeat: its answer is kept for an hour
--- Returns {'ok', publish, unread of the sender, how many were sent, ids of the last one in the mailboxes, why the next was not...}
---   | {'repeat', how many were sent} | {'stale'} | {'cancelled'}
+--             `token` is set only from outside, where no journal shows a repeat: its answer is kept for an hour
+-- Returns {'ok', publish, unread of the sender, number sent, ids of the last one in the mailboxes, why the next was not...}
+--   | {'repeat', number sent} | {'stale'} | {'cancelled'}
 --   why: 'unknown', receiver | 'ended', receiver, state | 'worn out', receiver | 'full', receiver | 'over'
 --     | 'request', 'missing' | 'kind', its kind | 'others' | 'answered', its state | 'expired' | 'closed', its state
 
@@ -18,7 +18,7 @@ local function open_request(message, kind)
     to = message.to[1], state = 'open', expires = NOW + message.expires }))
 end
 
--- Mark the request that a message answers; returns why it cannot be answered, if so.
+-- Mark the request that a message answers; returns the reason if it cannot be answered.
 local function answer_request(message, kind)
   local requests = job_key(message.job, 'requests')
   local known = redis.call('HGET', requests, message.reply_to)
@@ -48,7 +48,7 @@ local function why_not(message)
       if not TERMINAL[state] and is_doomed(to) then return { 'ended', to, 'cancelled' } end
       if TERMINAL[job_state] and to ~= root then return { 'over' } end
       if message.from ~= job and agents.is_worn_out(to, job) then return { 'worn out', to } end
-      -- One that has ended reads again because of this message, so it cannot stay full for ever.
+      -- An ended agent reads again because of this message, so its mailbox cannot stay full for ever.
       if not TERMINAL[state] and count(unread) - count(unread_notes) >= message.max_unread then return { 'full', to } end
     end
   end
@@ -60,7 +60,7 @@ end
 -- Returns the message's ids in the mailboxes.
 local function post(message)
   if message.kind == 'plan_response' then
-    -- The one who asked has parked on it: the answer is the result of its call, not a message.
+    -- The asking agent is parked: the answer is its call's result, not a message.
     questions.close(message.reply_to, 'answered', message.approve and 'allow' or 'deny', message.body, '', message.name)
     return {}
   end
@@ -73,7 +73,7 @@ local function post(message)
       local state, parent = fields(to, 'state', 'parent')
       if TERMINAL[state] then
         endings.resume(to, message.job, parent)
-        -- Its parent has had the answer of the run before; that of this one comes as a notice.
+        -- Its parent has the previous run's answer; this run's answer comes as a notice.
         if message.from == parent then redis.call('HSET', agent_key(to), 'background', '1') end
       end
     end
@@ -95,7 +95,7 @@ step('send', function(claimed, messages)
   for _, document in ipairs(messages) do
     local message = cjson.decode(document)
     local token = P .. ':sent:' .. message.token
-    -- Whoever the first attempt put on the queue is in the outbox, so nothing but the ids is left to tell.
+    -- Agents that the first attempt put on the queue are in the outbox, so only the ids must be returned.
     local before = message.token ~= '' and redis.call('GET', token)
     if before then return { 'ok', publish, 0, 1, cjson.decode(before) } end
     refused = why_not(message) or {}

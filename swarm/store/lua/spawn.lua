@@ -1,11 +1,11 @@
--- Make children, or have some go on, and journal them in one step: a parent that crashed and spawns again finds them there already.
---   closing_tokens, closing_cost  what is kept from now on for the parent's last reply
---   documents  JSON each: {id, fields...}: a new agent, with the `prefix` of its requests where it may have to wait for another one's first
---     reply (sharing_common.lua); or {id, resume: message body, background}: one of the parent's that goes on
--- Returns {'ok', publish} | {'limit', how many more agents the job may have} | {'children', how many more this one may have} | {'depth'} | {'name', child, name taken}
+-- Start or continue children, and journal that in one step: a parent that crashed and spawns again finds them already made.
+--   closing_tokens, closing_cost  kept from now on for the parent's last reply
+--   documents  JSON each: {id, fields...}: a new agent, with its request `prefix` if it may have to wait for another one's first
+--     reply (sharing_common.lua); or {id, resume: message body, background}: an existing child to continue
+-- Returns {'ok', publish} | {'limit', remaining agents of the job} | {'children', remaining children of this agent} | {'depth'} | {'name', child, name taken}
 --   | {'resume', child, its state or ''} | {'team', child that would need a team} | {'repeat'} | {'stale'} | {'cancelled'}
 
--- Of one agent, for some steps look at all of them: for so many that takes 6 to 15 ms.
+-- Children of one agent; some steps check all of them, which takes 6 to 15 ms for this many.
 local MOST_CHILDREN = 2000
 
 step('spawn', function(parent, gen, number, entry, closing_tokens, closing_cost, documents)
@@ -26,7 +26,7 @@ step('spawn', function(parent, gen, number, entry, closing_tokens, closing_cost,
       if owner ~= parent or (state == 'cancelled' and not closed) then return { 'resume', child.id, owner == parent and state or '' } end
       if agents.is_worn_out(child.id, job) then return { 'resume', child.id, 'worn out' } end
     else
-      -- What the runtime starts for an agent is for no limit to refuse.
+      -- Limits do not apply to agents that the runtime starts for an agent.
       if not child.helper then fresh = fresh + 1 end
       if child.teammate and redis.call('HGET', job_key(job, 'team'), 'lead') ~= parent then return { 'team', child.id } end
       local owner = child.name and (taken[child.name] or redis.call('HGET', names, child.name))
@@ -36,7 +36,7 @@ step('spawn', function(parent, gen, number, entry, closing_tokens, closing_cost,
   end
   if fresh > 0 and tonumber(depth) >= tonumber(max_depth) then return { 'depth' } end
   local room = tonumber(max_agents) - tonumber(made)
-  -- With what the runtime started there may be more than the limit already.
+  -- Including agents started by the runtime, there may already be more than the limit.
   if fresh > 0 and fresh > room then return { 'limit', math.max(room, 0) } end
   local left = MOST_CHILDREN - redis.call('SCARD', children_key(parent))
   if fresh > left then return { 'children', left } end
@@ -46,7 +46,7 @@ step('spawn', function(parent, gen, number, entry, closing_tokens, closing_cost,
     if child.resume then
       if TERMINAL[field(child.id, 'state')] then endings.resume(child.id, job, parent) end
       redis.call('HSET', agent_key(child.id), 'background', child.background)
-      -- From now on it is the next answer that its parent waits for.
+      -- The parent now waits for the next answer.
       redis.call('HDEL', agent_key(child.id), 'earlier', 'earlier_reason', 'earlier_ended')
       agents.deliver(child.id, parent, agents.name_of(parent), 'task', child.resume)
     elseif redis.call('EXISTS', agent_key(child.id)) == 0 then

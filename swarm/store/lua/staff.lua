@@ -1,4 +1,4 @@
--- A worker says how many agents it can run now; 0 when it takes no more. Those that have not said it for long are forgotten.
+-- Announce how many agents a worker can run now; 0 if it takes no more. Workers silent for long are removed.
 -- Returns {publish}
 step('staff', function(worker, slots, seconds)
   if tonumber(slots) > 0 then

@@ -1,13 +1,13 @@
--- Make a job and its queued root agent, once: submitting the same ids again changes nothing.
+-- Make a job and its queued root agent, once: repeating the same ids changes nothing.
 --   job_record, agent_record  JSON {fields...}
---   seconds                   until the job must be over, or ''
---   digest, definitions       hash and JSON of the definitions that travel with it; '' for a text that is kept already
---   carried                   JSON {name: [digest, text]} of what else travels with it, such as its instruction files
---   others                    JSON [[digest, text or ''], ...] of what that refers to
---   webhook                   JSON: the address that it brings, or ''
--- Returns {'ok', publish} | {'exists', publish, what tells the order it was made by from others} | {'document'}: say it again with the texts
---   | {'broker'}: no worker knows the broker of its sequel
---   | {'webhook'}: no worker delivers to addresses that jobs bring
+--   seconds                   the job's time limit, or ''
+--   digest, definitions       hash and JSON of the job's definitions; '' for a known text
+--   carried                   JSON {name: [digest, text]} of the job's other documents, such as its instruction files
+--   others                    JSON [[digest, text or ''], ...] of documents that those refer to
+--   webhook                   JSON: the job's own address, or ''
+-- Returns {'ok', publish} | {'exists', publish, digest of the order that made the job} | {'document'}: repeat with the texts
+--   | {'broker'}: no worker knows the broker of its callback
+--   | {'webhook'}: no worker delivers to jobs' own addresses
 step('submit', function(job, root, job_record, agent_record, seconds, digest, definitions, carried, others, webhook)
   if redis.call('EXISTS', job_key(job)) == 1 then return { 'exists', publish, job_field(job, 'order') or '' } end
   local record = cjson.decode(job_record)

@@ -1,9 +1,9 @@
--- Beginning a job, for the steps that do: submit.lua, and those of capabilities that begin jobs of their own accord.
+-- Starting a job, for submit.lua and for capabilities that start jobs themselves.
 
--- Make a job's records, and put its root on the queue. The documents that it refers to are there.
+-- Make a job's records, and put its root on the queue. Its documents already exist.
 --   record, fields  tables: of the job, of its root
---   seconds         until the job must be over, or ''
---   digest, carried hash of its definitions; JSON {name: hash} of what else travels with it, or ''
+--   seconds         the job's time limit, or ''
+--   digest, carried hash of its definitions; JSON {name: hash} of its other documents, or ''
 function submit.begin_job(job, root, record, fields, seconds, digest, carried)
   for name, value in pairs(record) do redis.call('HSET', job_key(job), name, value) end
   redis.call('HSET', job_key(job), 'state', 'running', 'root', root, 'created', NOW, 'agents', 1, 'definitions', digest)

@@ -1,10 +1,11 @@
--- Summaries for people: what a small model says of an agent at work, and of its job. Paid from the job's purse, and never at the cost of work:
--- one is made only where several times its price is left, and all of a job's together take no more than a share of its limits.
--- Of an agent: `summary`; `summary_at` and `summary_length`, when the last one began and how long the journal was then; `summary_tokens` and
--- `summary_cost`, what is set aside for one under way. Of a job: `digest`; `summaries`, how many there were, `summaries_tokens` and
--- `summaries_cost`, what they took; `aside_tokens` and `aside_cost`, what is set aside for those under way, which counts as used: nobody waits for it.
+-- Summaries for people: a small model's account of an agent at work, and of its job. They are paid from the job's budget, but not at the
+-- cost of work: a summary is made only if several times its price is left, and all of a job's summaries take at most a share of its limits.
+-- Fields of an agent: `summary`; `summary_at` and `summary_length`, the start of the last one and the journal's length then;
+-- `summary_tokens` and `summary_cost`, the reservation of a current one. Fields of a job: `digest`; `summaries`, their number;
+-- `summaries_tokens` and `summaries_cost`, their use; `aside_tokens` and `aside_cost`, current reservations, which count as used, so no
+-- agent waits for them.
 
--- Give back what was set aside for one that is over, or was never told.
+-- Return the reservation of a summary that has ended or was never published.
 function summaries.give_back(id, job)
   local tokens, cost = fields(id, 'summary_tokens', 'summary_cost')
   if not tokens then return end

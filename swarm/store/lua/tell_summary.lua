@@ -2,16 +2,16 @@
 
 local MOST, ROOM, SHARE, LOST_SECONDS = 2000, 4, 0.05, 120
 
--- Set aside what a summary takes, if one is due: nobody makes one of this agent, something has happened since the last, and so many
--- seconds have passed.
---   length    of the journal; one that is not longer than with the last summary tells nothing new
---   interval  seconds since the last one at least
--- Returns 1, or 0 if none is to be made.
+-- Reserve a summary's use if one is due: none of this agent is being made, its journal has grown since the last one, and `interval`
+-- has passed.
+--   length    of the journal; must exceed the length at the last summary
+--   interval  minimum seconds since the last one
+-- Returns 1, or 0 if none is due.
 step('begin_summary', function(id, length, interval, tokens, cost)
   local job, at, known, held = fields(id, 'job', 'summary_at', 'summary_length', 'summary_tokens')
   if not job then return 0 end
   local age = at and NOW - tonumber(at)
-  -- One that is under way for so long died with its process.
+  -- A summary under way for so long died with its process.
   if held and age < LOST_SECONDS then return 0 end
   if held then summaries.give_back(id, job) end
   if at and (age < tonumber(interval) or count(known) >= tonumber(length)) then return 0 end
@@ -28,10 +28,10 @@ step('begin_summary', function(id, length, interval, tokens, cost)
   return 1
 end)
 
--- Tell one, and settle it.
+-- Publish a summary, and settle its use.
 --   kind      'progress' of the agent; 'title' or 'digest' of its job
 --   text      '' if there is none, because the call failed
---   counters  JSON: what it took, added to the job's sums
+--   counters  JSON: its use, added to the job's sums
 step('show_summary', function(id, kind, text, counters)
   local job = field(id, 'job')
   if not job then return 0 end

@@ -1,6 +1,6 @@
--- What a wake-up says of each of these agents.
--- Returns one {state, job, parent, depth, generation, definition, label, needs, the job's max depth} for each;
--- what is not known is nil
+-- The wake-up data of these agents.
+-- Returns one {state, job, parent, depth, generation, definition, label, needs, the job's max depth, its files} for each;
+-- unknown values are nil
 step('wakeup', function(ids)
   local found = {}
   for i, id in ipairs(ids) do

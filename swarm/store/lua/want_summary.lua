@@ -1,5 +1,5 @@
--- Note that a person wants an agent's conversation summarized, before its next request.
---   wanted  JSON {id, focus}; a later one takes its place
+-- Record a person's request to summarize an agent's conversation before its next model request.
+--   wanted  JSON {id, focus}; a later one replaces it
 -- Returns {'ok', state} | {'unknown'} | {'cancelled'}
 step('want_summary', function(id, wanted)
   local state = field(id, 'state')
