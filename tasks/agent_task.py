@@ -27,7 +27,7 @@ from swarm.tasks.publish import TASK_NAME, Payload, carry_out, check_against_rec
 
 log = EventLog("swarm.agent")
 _ROW_CHARACTERS = 1_000
-"""Celery cuts a task's result at 1 024 characters, and a pipe takes at most 4 096 bytes in one part."""
+"""Celery cuts results at 1 024 characters; a pipe takes at most 4 096 bytes in one part."""
 _ASIDE_SECONDS = 30.0
 """Delay before an agent that no worker has fetched is offered to all again."""
 _ROW = re.compile(r"<(open|failed|completed) ([0-9.]+)> (.*)", re.DOTALL)
@@ -35,7 +35,7 @@ _ROW = re.compile(r"<(open|failed|completed) ([0-9.]+)> (.*)", re.DOTALL)
 
 @dataclass(frozen=True)
 class FlowerRow:
-    """A delivery's change to its agent's row in Flower. `seconds` is the time since the agent's first segment began.
+    """A delivery's change to its agent's row in Flower. `seconds` counts from the first segment.
 
     A task returns the row and raises nothing. A failure or an `Ignore` would travel to the main process with its traceback, about 30 kB
     in two parts. A main process that shuts down between the parts misreads the second, and its children wait for half a minute.
@@ -57,12 +57,12 @@ class FlowerRow:
 
 
 class AgentRequest(Request):  # type: ignore[misc]
-    """A delivery in the worker's main process, which is the first to notice the death of a child process."""
+    """A delivery in the worker's main process, which first notices a child process' death."""
 
     reported_dead = False
 
     def send_event(self, type: str, **fields: Any) -> None:
-        """Send the event that the row asks for: none for an open row, with the agent's whole time for an ended one.
+        """Send the row's event: none for an open row, the agent's whole time for an ended one.
 
         Celery derives a class with its own `on_success`, so the event is the first thing that can be changed here.
         """
@@ -77,7 +77,7 @@ class AgentRequest(Request):  # type: ignore[misc]
         super().send_event(type, **fields)
 
     def report_dead(self) -> None:
-        """End the claim of this delivery's process, only once: a sibling may have the next claim already."""
+        """End the claim of this delivery's process, once: a sibling may have the next claim."""
         if not self.reported_dead:
             self.reported_dead = True
             process.report_dead(self.id)
@@ -165,7 +165,7 @@ def _run_if_claimed(
         return FlowerRow("open", "not runnable")
     patience.claim = claim
     if claim.spec.is_carried and (lack := find_files_lack(needs_of(claim.spec), heartbeat.has())):
-        carry_out(app, store, store.agents.hand_over(claim, "its files cannot be brought here"))
+        carry_out(app, store, store.agents.hand_over(claim, "its files cannot reach this worker"))
         _leave_to_others(store, claim.agent_id, lack)
         return FlowerRow("open", "left to others")
     if claim.generation > 1:
@@ -187,7 +187,7 @@ def _leave_to_others(store: Store, agent_id: str, lack: str) -> None:
 
 
 class _Patience:
-    """Limits a delivery's wait for an unreachable Redis. With a claim it may wait as long as its job may last."""
+    """Limits a delivery's wait for Redis. With a claim it lasts as long as the job may."""
 
     def __init__(self, stop: Stop) -> None:
         self._stop = stop
@@ -220,9 +220,9 @@ def _run_segment(task: AgentTask, runtime: process.Runtime, store: Store, claim:
         outcome: Outcome = Loop(segment, draining=process.draining).run()
     except (RedisUnavailable, Interrupted) as error:
         # Not the agent's fault, so no death. The outbox offers it later: an immediate attempt would fail, too.
-        log.warning("agent.set_back", agent_id=claim.agent_id, why="Redis did not take its step", error=error)
+        log.warning("agent.set_back", agent_id=claim.agent_id, why="Redis did not accept its step", error=error)
         with suppress(RedisError, SwarmError):
-            runtime.store.agents.hand_over(claim, "Redis did not take its step")
+            runtime.store.agents.hand_over(claim, "Redis did not accept its step")
         return FlowerRow("open", "set back")
     except Exception:
         # A broken invariant. It counts as a death: retried, but not forever.

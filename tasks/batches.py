@@ -1,4 +1,4 @@
-"""The worker's side of the batch lane: sends lots, recovers interrupted sends, and hands out replies.
+"""The worker's side of the batch lane: sends lots, recovers lost ones, hands out replies.
 
 Any worker can do it; one worker at a time handles a lot. A lot is never sent again while its batch may exist. If the API's answer was
 lost, the batch is sought in the API's list by time and number of requests, and identified by the `custom_id`s of its results.

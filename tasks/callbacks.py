@@ -73,7 +73,7 @@ def tell_end(view: JobView) -> dict[str, Any]:
 
 
 class Publishing:
-    """Publishes due callbacks on one broker. Several workers may run it: each callback is taken by one."""
+    """Publishes due callbacks on one broker. Several workers may; each callback goes to one."""
 
     def __init__(self, store: Store, broker: str, url: str) -> None:
         self._store, self._broker = store, broker
@@ -116,7 +116,7 @@ class Stranded:
 
 
 def split_options(url: str) -> tuple[str, dict[str, str]]:
-    """Split a broker's URL into its address and transport options: `redis://host/1?global_keyprefix=shop:`."""
+    """Split a broker's URL, `redis://host/1?global_keyprefix=shop:`, into address and options."""
     address, _, query = url.partition("?")
     given = parse_qsl(query, keep_blank_values=True)
     options = {name: value for name, value in given if name in _IN_URL}

@@ -1,4 +1,4 @@
-"""Celery's connection to Redis: one client for many commands, without entries that Kombu cannot read."""
+"""Celery's connection to Redis: one client for many commands, and only readable entries."""
 
 from __future__ import annotations
 

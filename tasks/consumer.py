@@ -1,4 +1,4 @@
-"""Celery's consumer, which survives a Redis at its limits and continues as soon as Redis does.
+"""Celery's consumer, which survives a Redis at its limits and continues when Redis does.
 
 Its memory does not grow with the number of tasks run. Celery sets a timer for each task's time limit. When the task ends, the timer is
 only marked and stays in memory (about half a KiB) until it is due. With a limit of 40 minutes, timers of the last 40 minutes pile up.

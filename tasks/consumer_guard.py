@@ -1,4 +1,4 @@
-"""Checks that the broker's connection still brings messages. A silent or replaced one costs a second and no message.
+"""Checks that the broker's connection brings messages. A silent one costs only a second.
 
 Guarantees: a silently closed connection is replaced within about a second, and messages lost on it are sent again.
 The worker's processes also drop other connections opened before that.
@@ -26,13 +26,14 @@ from swarm.tasks.publish import publish_agents
 
 log = EventLog("swarm.listening")
 ASK_SECONDS = 0.5
-"""Longest wait of Redis for a message before it answers with none, so a working connection answers this often."""
+"""Longest wait of Redis before it answers with no message: a sign of a live connection."""
 LOOK_SECONDS = 0.2
 SILENT_LOOKS = 5
-"""Looks in a row without an answer after which a connection counts as closed. Looks, not seconds: a worker that was suspended or
-starved has looked once."""
+"""Looks in a row without an answer after which a connection counts as closed.
+
+Looks, not seconds: a worker that was suspended or starved has looked once."""
 DEAF_LOOKS = 3
-"""Looks in a row, a second apart, with messages waiting for a worker with room, before it reconnects."""
+"""Looks in a row, a second apart, at waiting messages before a worker with room reconnects."""
 
 _deaf = threading.Event()
 _line: _BrokerConnection | None = None
@@ -128,7 +129,7 @@ app.steps["consumer"].add(ReconnectGuard)
 
 
 class Hearing:
-    """Detects a deaf worker: messages wait and a process is free, but none has arrived for a while."""
+    """Detects a deaf worker: messages wait, a process is free, but none has arrived lately."""
 
     def __init__(self, pool: Any) -> None:
         self._pool = pool
@@ -148,7 +149,7 @@ class Hearing:
 
 
 class Silence:
-    """Ends silent connections, and sends again messages that Redis gave out but no worker received."""
+    """Ends silent connections, and sends messages again that were lost on them."""
 
     def __init__(self) -> None:
         self._swallowed = False
@@ -175,7 +176,7 @@ class Silence:
 
 
 def list_queued(store: Store, queue: str) -> list[str]:
-    """List agents with queued messages, for all workers or one. They are few, because wake-ups are sent sparingly."""
+    """List agents with queued messages, for all workers or one; few are sent at a time."""
     found = []
     for raw in store.fleet.queued(queue):
         # The reader of an invalid entry refuses it.

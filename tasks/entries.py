@@ -1,4 +1,4 @@
-"""Validates entries of the broker's queues. Kombu and Celery end a worker over an entry that they cannot read.
+"""Validates entries of the broker's queues: unreadable ones would end the worker.
 
 Two checks protect two readers. `read_entry` checks for Kombu that an entry is a message; `check_wake_up` checks for Celery that the message
 is an agent's wake-up. The store then decides whether that agent exists and is runnable.
@@ -21,7 +21,7 @@ from swarm.tasks.publish import ID_PATTERN, TASK_NAME
 
 log = EventLog("swarm.queue")
 MAX_BYTES = 1 << 20
-"""Size limit of an entry. A wake-up has about 1 KiB; only a stop command for many agents has more."""
+"""Size limit of an entry. A wake-up has about 1 KiB; only stops of many agents have more."""
 
 
 def _encodable(text: str) -> str:

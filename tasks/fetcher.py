@@ -1,4 +1,4 @@
-"""Fetching: a worker with a free process takes agents that others left aside or take too slowly."""
+"""Fetching: a worker with a free process takes agents that others left or take too slowly."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ log = EventLog("swarm.fetching")
 FETCH_SECONDS = 0.5
 """Interval of looks by a worker with a free process."""
 SPECIAL_FETCH_SECONDS = 0.1
-"""Interval for a worker with special offers, which also gets a signal: all agents that need these come this way."""
+"""Interval for a worker with special offers, which is also signalled for its agents."""
 _LOOKED_AT = 200
 
 
@@ -38,7 +38,7 @@ def _read_own_queue(instance: Any, **_: Any) -> None:
 
 
 class Fetching:
-    """Finds agents that were set aside and fit this worker, and sends itself as many as it can run soon."""
+    """Finds agents set aside that fit this worker; sends itself as many as it can run soon."""
 
     def __init__(self, pool: Any) -> None:
         self._pool = pool
@@ -87,7 +87,7 @@ class Rung:
 
 
 def _find_fitting(store: Store, agent_ids: list[str], has: Has) -> list[str]:
-    """Find fitting agents, alternating between jobs so that a large job does not delay the others."""
+    """Find fitting agents, alternating between jobs so that no large job delays the others."""
     found, of_job = [], Counter[str]()
     for agent_id, hint in zip(agent_ids, store.agents.hints(agent_ids), strict=True):
         needs = read_needs(hint.needs) if hint is not None else None

@@ -28,7 +28,7 @@ ANNOUNCED_SECONDS = 10.0
 _REFUSALS_BYTES = 16_384
 _LONGEST_REASON = 1_000
 _refusals: mmap.mmap | None = None
-"""Refused models as JSON: model, end of the refusal, reason. Shared with the children of this worker."""
+"""Refused models as JSON: model, end, reason. Shared with the children of this worker."""
 _node, _processes = "", 0
 _started_at = time.time()
 
@@ -88,7 +88,10 @@ def _version() -> str:
 
 
 def introduce(node: str, processes: int) -> None:
-    """Set Celery's name of this worker and its number of processes. Called in the main process, before the first heartbeat."""
+    """Set Celery's name of this worker, and how many agents it can run at once.
+
+    Called in the main process, before the first heartbeat.
+    """
     global _node, _processes
     _node, _processes = node, processes
 
@@ -100,7 +103,7 @@ def names() -> tuple[str, ...]:
 
 @cache
 def _offers() -> dict[str, str]:
-    """Special offers of this worker, which not every worker has. Capabilities of only some workers add theirs here."""
+    """Offers that not every worker has. Capabilities of only some workers add theirs here."""
     settings = process.worker_settings()
     tags = settings.tag_names()
     tools = find_offers(tags, sandboxed=isinstance(choose_backend(settings.sandbox), Backend))
@@ -111,7 +114,7 @@ def _offers() -> dict[str, str]:
 
 
 def note_refusal(model: str, why: str) -> None:
-    """Record that a model refused this worker, which leaves agents that need it to others for a while."""
+    """Record that a model refused this worker, which then leaves its agents to others."""
     if _refusals is not None:
         until = time.time() + process.worker_settings().recheck_seconds
         known = {name: entry for name, entry in _read_refusals().items() if entry[0] > time.time()}

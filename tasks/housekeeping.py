@@ -1,4 +1,4 @@
-"""Limits the agents' files on a host. One worker of the host at a time does it, apart from its other work."""
+"""Limits the agents' files on a host. One worker of the host at a time does it."""
 
 from __future__ import annotations
 

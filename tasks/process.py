@@ -1,4 +1,4 @@
-"""The state of one worker process: its name in the fleet, its connections, and its running agents.
+"""The state of a worker process: its name in the fleet, connections and running agents.
 
 A prefork worker's main process names itself, loads heavy modules and freezes them. Its children open their own
 connections on first use. A thread pool shares all of this, thread-safe.
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 log = EventLog("swarm.process")
 STOP_SIGNAL = signal.SIGUSR2
-"""Sent by the main process to a child whose agent must stop. Shared memory holds the agent's id."""
+"""Sent to a child whose agent must stop. Shared memory holds the agent's id."""
 _STOP_WIDTH = 64
 
 
@@ -78,7 +78,7 @@ class Runtime:
             return model
 
     def forget_models(self) -> None:
-        """Make new clients from now on: an interrupted call may have left a lock of the old one held."""
+        """Make new clients from now on: an interrupted call may have left the old one locked."""
         with self._lock:
             self._models.clear()
 
@@ -87,7 +87,7 @@ class Runtime:
 _lock = threading.RLock()
 _runtimes: dict[int, Runtime] = {}
 _for_children: Runtime | None = None
-"""Made before the fork and unused by the main process, so that no child inherits a held lock."""
+"""Made before the fork, unused by the main process, so children inherit no held lock."""
 _running: dict[str, Stop] = {}
 _draining: mmap.mmap | None = None
 _to_stop: mmap.mmap | None = None
@@ -102,7 +102,7 @@ _LEAVING, _SET_ASIDE = 1, 2
 
 
 def runtime() -> Runtime:
-    """This process's runtime, made on first use. It connects with its first command, so forked children share no connection."""
+    """This process's runtime, made on first use. Forked children share no connection."""
     with _lock:
         found = _runtimes.get(os.getpid())
         if found is None:
@@ -119,7 +119,7 @@ def drop_connections() -> None:
 
 
 def drop_silent_connections() -> None:
-    """Drop this process's connections if the main process has found silently closed ones since the last time."""
+    """Drop this process's connections if the main process has found silent ones since."""
     count = int.from_bytes(_drops[:], "little") if _drops is not None else 0
     if _dropped.get(os.getpid(), 0) != count:
         _dropped[os.getpid()] = count
@@ -141,13 +141,13 @@ def hang_up(pool: Any) -> None:
 
 @cache
 def worker_settings() -> Settings:
-    """Settings, read once in the main process; reading them again would cost every child two megabytes."""
+    """Settings, read once in the main process: in a child they would cost two megabytes."""
     return load_settings()
 
 
 @cache
 def worker_name() -> str:
-    """This worker's name in the fleet. The main process asks first, so its children carry the same one."""
+    """This worker's name in the fleet, first used in the main process and so its children's."""
     return f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:6]}"
 
 
@@ -176,7 +176,7 @@ def stop_here(agent_id: str) -> bool:
 
 
 def stop_child(agent_id: str, pid: int) -> None:
-    """Stop an agent in its pool child. If the child runs another agent by now, that one continues."""
+    """Stop an agent in its pool child. Another agent that the child runs by now continues."""
     if _to_stop is None:
         return
     with _to_stop_lock:
@@ -195,7 +195,7 @@ def _on_stop_signal(signum: int, frame: FrameType | None) -> None:
 
 
 def prepare_main() -> None:
-    """Prepare the main process for forking: its name, the shared drain flag, frozen heavy imports."""
+    """Prepare the main process to fork: its name, shared flags, and frozen heavy imports."""
     global _draining, _to_stop, _drops, _main_pid, _for_children
     from swarm.models.anthropic import preload
     from swarm.models.catalogue import load_models
@@ -245,7 +245,7 @@ def _choose_sandbox(settings: Settings) -> None:
 
 
 def _warm_up_celery() -> None:
-    """Build the senders of tasks and events that a child's first task needs. Nothing here connects."""
+    """Build the senders of tasks and events that a first task needs. Nothing here connects."""
     app.amqp.router  # noqa: B018
     app.amqp.send_task_message  # noqa: B018
     app.events.Dispatcher  # noqa: B018
@@ -271,7 +271,7 @@ def start_draining() -> None:
 
 
 def set_aside(wanted: bool) -> bool:
-    """Start or stop draining this worker; returns whether that is a change. Draining hands over the running agents."""
+    """Start or stop draining: hand agents over, take none; returns whether this is a change."""
     before = _SET_ASIDE if not wanted else 0
     if _draining is None or _draining[0] != before:
         return False

@@ -32,7 +32,7 @@ ID_PATTERN = r"^agent-[0-9a-f]{16}$"
 
 
 def carry_out(app: Celery, store: Store, effect: Signals | None) -> None:
-    """Carry out a store step's effects. An unreachable broker is no error: the outbox keeps unsent wake-ups."""
+    """Carry out a step's effects. Without a broker, the outbox keeps unsent wake-ups."""
     if effect is None:
         return
     try:
@@ -45,7 +45,10 @@ def carry_out(app: Celery, store: Store, effect: Signals | None) -> None:
 
 
 def settle(app: Celery, store: Store, job_id: str, *, until: float = float("inf")) -> None:
-    """Finish an end's remaining work in a job, in steps between which Redis serves others; `until` is a `monotonic` time."""
+    """Finish the work that an end leaves in a job, in steps that let Redis serve others.
+
+    Stops at `until`, a time of `monotonic`.
+    """
     left = True
     while left and time.monotonic() < until:
         left, effect = store.jobs.settle(job_id)
@@ -104,7 +107,7 @@ def publish_agents(app: Celery, store: Store, agent_ids: Sequence[str], *, queue
 
 
 class Payload(BaseModel):
-    """The message that starts a segment. It names the agent; all else is read from the agent's record.
+    """The message that starts a segment. It names the agent; its record holds the rest.
 
     `depth` and `max_depth` are for people and routing. A message whose values differ from the record is forged
     or broken and is refused.

@@ -1,4 +1,4 @@
-"""Delivers notices: each worker with an address takes the notices due for it, and one worker handles a notice."""
+"""Delivers notices: workers with an address take its due notices, each by one worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Duties of every worker besides agents: renew leases, rescue agents, obey stops, shut down gracefully.
+"""Duties of a worker besides agents: renew leases, rescue, obey stops, shut down gracefully.
 
 All of it runs in the worker's main process, so a busy or hung child cannot starve it.
 """
@@ -46,10 +46,10 @@ from swarm.tools.background import kill_orphans
 
 log = EventLog("swarm.worker")
 OUTBOX_AGE_SECONDS = 5.0
-"""How long a published agent may stay unclaimed, with no message queued, before the message counts as lost."""
+"""How long an agent may stay unclaimed with no message queued before that counts as lost."""
 ORPHAN_SWEEP_SECONDS = 20.0
 GOVERNOR_SECONDS = 1.0
-"""Interval between looks for agents that wait for the model; they are served when there is room."""
+"""Interval between looks for agents that wait for the model, served if there is room."""
 KEEPER_SECONDS = 0.1
 LATE_SECONDS = 0.005
 """Delay after a lease's end before it is checked, because clocks and sleeps are inexact."""
@@ -157,11 +157,13 @@ def stop_agents(state: Any, agents: list[str]) -> dict[str, list[str]]:
     return {"stopped": stopped}
 
 
-# -- the two loops -------------------------------------------------------------------------------------------
+# -- the threads ---------------------------------------------------------------------------------------------
 
 
 class Housekeeping(bootsteps.StartStopStep):  # type: ignore[misc]
-    """Renews leases, rescues agents and detects silence, each on its own thread, before the first agent until after the last.
+    """Renews leases, rescues agents and detects silence, each on its own thread.
+
+    They run from before the first agent until after the last.
 
     The renewing thread also delivers stops to a leaving worker, which reads no messages any more.
     """
@@ -203,7 +205,7 @@ class Housekeeping(bootsteps.StartStopStep):  # type: ignore[misc]
             self._spawn(f"webhooks-{name}", DELIVER_SECONDS, Delivering(process.runtime().store, settings, name))
 
     def _spawn(self, name: str, every_seconds: float, work: Callable[[], float | None]) -> None:
-        """Repeat a piece of work at this interval, or sooner if it returns the seconds until it is due again."""
+        """Repeat work at this interval, or sooner if it returns when it is due again."""
 
         def loop() -> None:
             pause = every_seconds
@@ -216,7 +218,7 @@ class Housekeeping(bootsteps.StartStopStep):  # type: ignore[misc]
         thread.start()
 
     def stop(self, worker: Any) -> None:
-        """Do nothing: agents still run now, because the pool stops after this step. The threads end with the worker."""
+        """Do nothing: agents still run until the pool stops. The threads end with the worker."""
 
     def terminate(self, worker: Any) -> None:
         """Stop the threads after a cold stop, which has given the agents to others."""
@@ -251,7 +253,7 @@ def _report_slots(worker: Any) -> None:
 
 
 def _serve_classes() -> float | None:
-    """Give slots to agents that wait for the model; returns the seconds until there may be room for the next."""
+    """Give slots to agents that wait for the model; returns the seconds until the next room."""
     runtime = process.runtime()
     effect, due = runtime.store.rates.serve_classes()
     carry_out(app, runtime.store, effect)

@@ -19,25 +19,26 @@ Block = dict[str, Any]
 
 
 class ModelRequest(BaseModel, frozen=True):
-    """One model call. `system` and `tools` stay frozen for an agent's history, so that the cached prefix holds."""
+    """One model call. For the cached prefix, `system` and `tools` never change in a history."""
 
     model: str
     """A full model id, never an alias."""
     system: str
     messages: list[dict[str, Any]]
-    """Messages in the API's shape, without cache marks; the adapter places those. Requests of one conversation that share `kept` give
-    the same list, which only grows at its end."""
+    """Messages in the API's shape, without cache marks; the adapter places those.
+
+    Requests of one conversation that share `kept` give the same list, which only grows at its end."""
     tools: list[dict[str, Any]] = []
     max_tokens: int = 32_000
     tools_allowed: bool = True
     """False asks for text only (`tool_choice: none`), leaving the tools in the prefix."""
     effort: str | None = None
     summarize: str | None = None
-    """Instructions for a summary of the messages: a block that later requests begin with in their place."""
+    """Instructions for a summary of the messages, with which later requests begin instead."""
     traceparent: str = ""
-    """W3C trace header that names the request's span, for the server's traces. It is no part of the body."""
+    """W3C trace header with the request's span, for the server's traces; no part of the body."""
     kept: dict[str, Any] = Field(default_factory=dict)
-    """State that the adapter keeps between the requests of one conversation. All of them share this dict."""
+    """The adapter's state between requests of one conversation, which all share this dict."""
 
 
 class Reply(BaseModel, frozen=True):
@@ -55,15 +56,17 @@ class Reply(BaseModel, frozen=True):
 
 
 Progress = Callable[[str], None]
-"""Called with an empty text when a reply begins, then occasionally with the current activity in a few words."""
+"""Called with "" when a reply begins, then now and then with the activity in a few words."""
 
 
 Hear = Callable[[int, Block, str], None]
-"""Called for each streamed piece of text, thinking or call input: the block's number, the block as it began, the piece."""
+"""Called for each streamed piece: the block's number, the block as it began, the piece.
+
+Pieces are text, thinking or the input of a call."""
 
 
 ApplyLimits = Callable[[RateLimits], None]
-"""Called with the limits that the server states, when a response begins or a request is refused."""
+"""Called with the server's stated limits, for each response and each refused request."""
 
 
 class Model(Protocol):
@@ -83,9 +86,9 @@ class Model(Protocol):
         ...
 
     def limit_class(self, model: str) -> str:
-        """Name the limits that count requests for this model: equal for all that share them, empty if there are none."""
+        """Name the limits that count requests for this model; equal if shared, empty if none."""
         ...
 
     def summarizes(self, model: str) -> bool:
-        """Whether the server takes `ModelRequest.summarize`, and the resulting blocks, for this model. Raises nothing."""
+        """Whether the server takes `ModelRequest.summarize` and its blocks. Raises nothing."""
         ...

@@ -1,4 +1,4 @@
-"""The Anthropic adapter: one attempt at a model request, through the official SDK. The only importer of the SDK.
+"""The Anthropic adapter: makes one attempt at a model request. The only importer of the SDK.
 
 The SDK takes seconds and tens of megabytes to import, so it is imported on first use, or by `preload()` before a worker
 forks. Its connections must not cross a fork, so every process makes a client of its own. The SDK's retries are off: the
@@ -46,11 +46,11 @@ _WARM_UP_REPLY = (
     {"type": "message_stop"},
 )
 _WARM_UP_ROUNDS = 20
-"""Python rewrites code during its first dozen runs. Running it before the fork keeps pages shared."""
+"""Python rewrites code during its first dozen runs. Before the fork, that copies no page."""
 
 
 def preload(settings: Settings) -> None:
-    """Load and build all that a request needs, by making one that this process answers without a connection.
+    """Load and build all that a request needs, by one request that is answered in this process.
 
     Call this before forking: pool processes then share the memory, and no first request pays for it.
     """
@@ -81,7 +81,7 @@ class AnthropicModel:
     """A `Model` that asks the Messages API of Anthropic, Amazon Bedrock or Google Vertex."""
 
     def __init__(self, settings: Settings, *, client: Client | None = None) -> None:
-        """`client` replaces the one made from the settings; the caller then answers for forks and retries."""
+        """`client` replaces the one from the settings; the caller then handles forks and retries."""
         self._settings = settings
         self._given_client = client
         self._is_rehearsal = False
@@ -93,7 +93,7 @@ class AnthropicModel:
 
     @classmethod
     def rehearsing(cls, settings: Settings, base_url: str) -> Self:
-        """Make a model that asks a job's rehearsal server: on this host only, without the worker's credentials.
+        """Make a model for a job's rehearsal server: on this host only, without our credentials.
 
         Raises `ConfigurationError` for any other address.
         """
@@ -110,7 +110,7 @@ class AnthropicModel:
         on_words: Hear | None = None,
         on_limits: ApplyLimits | None = None,
     ) -> Reply:
-        """Make one attempt and return the whole reply. Raises what `Model.complete` says, and `ConfigurationError`."""
+        """Make one attempt. Raises the errors of `Model.complete`, and `ConfigurationError`."""
         deadline = time.monotonic() + self._settings.request_timeout_seconds
         builder = ReplyBuilder(on_progress, on_words)
         with self._open_stream(request, on_limits) as stream:
@@ -177,8 +177,8 @@ class AnthropicModel:
                 return _post(client, encoder.encode(request, max_output=most), headers)
             if holds_summary(request.messages):
                 raise ConfigurationError(
-                    f"provider {self._settings.provider} cannot read the summary that this agent's conversation begins with; "
-                    "it needs a worker whose provider made it, or can read it (SWARM_PROVIDER)"
+                    f"provider {self._settings.provider} cannot read the summary in this agent's conversation. "
+                    "Run a worker with a provider that can, such as the one that made it (SWARM_PROVIDER)"
                 )
             # Other providers move parts of the body elsewhere, so they need its fields.
             stream: Stream[RawMessageStreamEvent] = client.messages.create(
@@ -195,7 +195,7 @@ class AnthropicModel:
         return stream
 
     def _read_events(self, stream: Stream[RawMessageStreamEvent], model: str) -> Iterator[Mapping[str, Any]]:
-        """Yield the stream's events as plain JSON: the SDK's typed events cost more than the rest of a request."""
+        """Yield events as plain JSON: the SDK's typed ones cost more than the rest of a request."""
         if self._settings.provider == "bedrock":
             # Bedrock frames its events in a binary format that the SDK's own iteration decodes.
             for typed in stream:
@@ -244,7 +244,7 @@ class AnthropicModel:
     # -- failures -----------------------------------------------------------------------------------------
 
     def _request_failure(self, error: Exception, model: str) -> ModelError | None:
-        """Translate a failure before the reply began; None if neither the model nor the request caused it."""
+        """Translate a failure before the reply; None if neither model nor request caused it."""
         provider = self._settings.provider
         transport = self._transport_failure(error, model)
         if transport is not None:
@@ -306,7 +306,7 @@ class AnthropicModel:
     def _fell_silent(self) -> TransientModelError:
         limit = min(self._settings.silence_seconds, self._settings.request_timeout_seconds)
         return TransientModelError(
-            f"the model's server gave no sign of life for {limit:g} s (SWARM_SILENCE_SECONDS)", kind="timeout"
+            f"the model's server sent nothing for {limit:g} s (SWARM_SILENCE_SECONDS)", kind="timeout"
         )
 
     def _timed_out(self) -> TransientModelError:

@@ -39,7 +39,10 @@ class BatchLane:
         self._client, self._explain = client, explain
 
     def post(self, bodies: Mapping[str, dict[str, Any]]) -> str:
-        """Send requests as one batch and return its id. After a failure other than a refusal, the batch may still exist."""
+        """Send requests as one batch and return its id.
+
+        After a failure other than a refusal, the batch may still exist.
+        """
         requests: list[Any] = [{"custom_id": name, "params": body} for name, body in bodies.items()]
         return str(self._ask(lambda api: api.messages.batches.create(requests=requests, timeout=POST_SECONDS).id))
 
@@ -81,7 +84,7 @@ class BatchLane:
 
 
 def batch_body(request: ModelRequest, *, max_output: int) -> dict[str, Any]:
-    """Build a request for a batch, without cache marks: they cost money and are hardly ever read there."""
+    """Build a request for a batch, without cache marks: those cost money and seldom help there."""
     body = build_request(request, max_output=max_output)
     body["messages"] = [
         {**message, "content": [unmarked(block) for block in message["content"]]} for message in body["messages"]

@@ -1,4 +1,4 @@
-"""The known models: aliases, prices and sizes, from a dated table that a person may override.
+"""The known models: aliases, prices and sizes, from a dated table that users may override.
 
 The shipped table is `prices.yaml`. `prices_file` (the setting of that name) overrides single fields of its rows and
 adds rows and aliases. Each file is read once per process, on first use.
@@ -29,7 +29,9 @@ _SHIPPED = Path(__file__).with_name("prices.yaml")
 _TOKENS_PER_PRICE = 1_000_000
 
 _BASE_ID = re.compile(r"(?:.*[./])?(claude-[a-z]+(?:-\d{1,2})+)(?:[-@]\d{8})?(?:-v\d+)?(?::\d+)?(?:@default)?$")
-"""Finds a row's id in a snapshot's id (`…-20261001`), Bedrock's (`us.anthropic.…-v1:0`) or Vertex' (`…@20261001`)."""
+"""Finds a row's id in the ids of snapshots, Bedrock and Vertex.
+
+Examples: `…-20261001`, `us.anthropic.…-v1:0`, `…@20261001`."""
 
 
 class Rates(BaseModel, frozen=True, extra="forbid"):
@@ -73,7 +75,7 @@ class ModelTable:
 
 
 def load_models(prices_file: Path | None = None) -> ModelTable:
-    """The shipped table with the rows of `prices_file` laid over it. Raises `ConfigurationError`."""
+    """The shipped table overlaid with the rows of `prices_file`. Raises `ConfigurationError`."""
     return _load(prices_file.expanduser().absolute() if prices_file is not None else None)
 
 
@@ -91,7 +93,7 @@ def resolve_model(name: str | None, *, default: str, parent: str | None, prices_
 
 
 def price_of(model: str, *, prices_file: Path | None = None) -> Price | None:
-    """The model's row, also for dated snapshots and ids of Bedrock and Vertex; None for an unknown model."""
+    """The model's row, also for ids of snapshots, Bedrock and Vertex; None if unknown."""
     models = load_models(prices_file).models
     if model in models:
         return models[model]
@@ -130,7 +132,10 @@ def max_output(model: str, *, prices_file: Path | None = None) -> int:
 
 
 def least_cached(model: str, *, prices_file: Path | None = None) -> int:
-    """The shortest prefix that the prompt cache holds, in tokens; for an unknown model, the longest such minimum."""
+    """The shortest prefix that the prompt cache holds, in tokens.
+
+    For an unknown model, the largest such minimum.
+    """
     price = price_of(model, prices_file=prices_file)
     return price.least_cached if price is not None else DEFAULT_LEAST_CACHED
 

@@ -1,4 +1,4 @@
-"""The SDK's client of a provider: credentials, time limits, certificates, and checks that need no server."""
+"""The SDK's client of a provider: credentials, time limits, certificates, offline checks."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _EXTRA_MODULES = {"bedrock": ("boto3", "botocore"), "vertex": ("google.auth",)}
 
 
 def check_packages(provider: str) -> None:
-    """Raise `ConfigurationError` if a package that the SDK needs for this provider is not installed."""
+    """Raise `ConfigurationError` if a package for this provider is not installed."""
     for module in _EXTRA_MODULES.get(provider, ()):
         if not _is_installed(module):
             raise ConfigurationError(
@@ -123,7 +123,10 @@ def explain_missing(settings: Settings) -> str:
 
 
 def _misset(settings: Settings) -> str:
-    """Describe a setting that would fail every request and look like an unreachable server; empty if there is none."""
+    """Describe a setting that would fail every request; empty if there is none.
+
+    Such failures would look like an unreachable server.
+    """
     for name in _KEY_VARIABLES:
         if not (key := os.environ.get(name, "")).isascii() or not key.isprintable():
             return f"{name} holds a line break or another character that no key has"

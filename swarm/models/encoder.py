@@ -1,4 +1,4 @@
-"""Encodes requests and each of their parts once: the prefix for all agents that share it, the conversation as it grows.
+"""Encodes each part of a request once: shared prefixes, and the conversation as it grows.
 
 The result equals, as JSON, the body of `build_request`. A turn encodes the blocks added since the last request, and blocks whose mark
 has moved; it copies bytes for the rest. Tests check this with the counter `encoded_parts`.
@@ -45,7 +45,7 @@ def encode_tools(tools: list[dict[str, Any]]) -> bytes:
 
 
 def describe_prefix(model: str, system: str, tools: list[dict[str, Any]], also: str) -> tuple[str, int]:
-    """Name a prefix as the prompt cache distinguishes it (`also` adds distinctions), and give its size in bytes."""
+    """Name a prefix as the prompt cache distinguishes it, with `also`; and its size in bytes."""
     head = _head(ModelRequest.model_construct(model=model, system=system, messages=[], tools=tools))
     key = (model, also, id(head))
     known = _named.get(key)
@@ -67,7 +67,7 @@ class Encoder:
         self._begin([])
 
     def encode(self, request: ModelRequest, *, max_output: int) -> bytes:
-        """Encode the body of a streaming request. Raises `ValueError` or `TypeError` for content that is no JSON."""
+        """Encode a streaming request's body. Raises `ValueError` or `TypeError` for invalid JSON."""
         if request.messages is not self._messages:
             self._begin(request.messages)
         return b"".join(

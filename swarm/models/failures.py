@@ -1,4 +1,4 @@
-"""Classifies failed model requests: whether and when another try can help, and what a person should do. Pure.
+"""Classifies failed model requests: if and when to try again, and what people can do. Pure.
 
 Every way that a request can fail ends as a `TransientModelError` or a `PermanentModelError` with one of these kinds:
 
@@ -26,7 +26,7 @@ from swarm.core.errors import ModelError, PermanentModelError, TransientModelErr
 RETRY_AFTER_CAP_SECONDS = 3600.0
 CAP_SECONDS = 60.0
 OVERLOADED_CAP_SECONDS = 8.0
-"""Longest wait for an overloaded server: the governor opens slowly, and no request should sleep longer."""
+"""Longest wait for an overloaded server: the governor opens slowly; no need to sleep on."""
 _FIRST_SECONDS = 0.5
 _MAX_DOUBLINGS = 16  # far above the cap; keeps 2**n from overflowing after a day of failures
 
@@ -92,7 +92,7 @@ _SIGN_IN = {
 def response_failure(
     status: int, headers: Mapping[str, str], body: object, *, model: str, provider: str, aliases: str, now: float
 ) -> ModelError:
-    """Make the error for a response with an error status. `aliases` goes into the message about an unknown model."""
+    """Make the error for an error status. `aliases` is for messages about unknown models."""
     detail = _read_body(body)
     kind = _kind_of(detail, status)
     transient = kind in _TRANSIENT_KINDS
@@ -141,7 +141,7 @@ def retry_after_seconds(headers: Mapping[str, str], now: float) -> float | None:
 
 
 def backoff_seconds(attempt: int, error: TransientModelError, random: float) -> float:
-    """Seconds to wait after failure number `attempt` (0 is the first), given a `random` in [0, 1).
+    """Seconds to wait after failure `attempt` (0 is the first), given a `random` in [0, 1).
 
     A 429 needs no wait: the governor knows when there is room. Otherwise the server's own wish wins: never sooner, up to a tenth later.
     Without a wish the wait doubles up to a cap, and the result lies in [0.5, 1] of it.
@@ -231,8 +231,8 @@ def _say(kind: str, where: str, detail: str, remedy: str = "") -> str:
 _REMEDIES = {
     "authentication": "To sign in, {sign_in}, where the workers run",
     "permission": "Use credentials that may use {model}, or choose another model",
-    "billing": "Correct the account's payment details or buy credit, then have it go on: `swarm send JOB 'go on'`",
-    "spend_limit": "Raise the account's spend limit or wait until it resets, then have it go on: `swarm send JOB 'go on'`",
+    "billing": "Correct the account's payment details or buy credit, then continue the job: `swarm send JOB continue`",
+    "spend_limit": "Raise the account's spend limit or wait until it resets, then continue the job: `swarm send JOB continue`",
     "not_found": "Check the model id {model!r} and the server (SWARM_BASE_URL, ANTHROPIC_BASE_URL); the known aliases are {aliases}",
     "too_large": "Shorten the prompt or the tool results that went into it",
     "bad_request": "",

@@ -1,6 +1,6 @@
-"""The limits of the model's server: requests, input and output tokens a minute, per credential and kind of model.
+"""Limits of the model's server, per credential and kind of model.
 
-Pure, except that it reads credentials from the environment."""
+Requests, input tokens and output tokens a minute. Pure, except that it reads credentials from the environment."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ NOTHING_STATED = RateLimits()
 
 
 def read_limits(headers: Mapping[str, str]) -> RateLimits:
-    """The limits that a response's headers state. A value that is no number counts as not stated."""
+    """Limits in a response's headers. A value that is no number counts as not stated."""
     stated = [_number(headers.get(f"anthropic-ratelimit-{kind}-limit"), 0) for kind in _KINDS]
     left = [_number(headers.get(f"anthropic-ratelimit-{kind}-remaining"), -1) for kind in _KINDS]
     return RateLimits(*stated, *left)
 
 
 def name_limit_class(provider: str, base_url: str | None, model: str) -> str:
-    """Name the limits that count this process's requests for `model`: `provider/account/kind of model`.
+    """Name the limits that count requests for `model`: `provider/account/kind of model`.
 
     The account is a digest of the credentials and the server's address. Versions of a model count as separate kinds. If they share a limit
     after all, the remaining amounts that the server states show it.

@@ -12,7 +12,7 @@ from swarm.core.plain import clean, find_unfit, load_json
 from swarm.models import Block, Hear, Progress, Reply, Usage
 
 UNREADABLE_INPUT = "INVALID_JSON"
-"""The only key of a tool call's `input` when its JSON is broken, such as cut by the token limit. The value is the text."""
+"""The only key of an `input` whose JSON is broken, such as cut off. The value is the text."""
 
 _TEXT_DELTAS = {
     "text_delta": "text",
@@ -24,7 +24,7 @@ _USAGE_FIELDS = tuple(Usage.model_fields)
 
 
 def tell_apart(content: Sequence[Block], known: Set[str], turn: int) -> list[Block]:
-    """Give each call of a reply an id that no other call of the conversation has, and return the blocks.
+    """Give each call of a reply an id that is unique in the conversation; returns the blocks.
 
     Some servers count calls from 0 in every reply, or give two calls one id. Results and children are found by these ids.
     """
@@ -55,7 +55,7 @@ class ReplyBuilder:
         self._stopped = False
 
     def add(self, event: Mapping[str, Any]) -> None:
-        """Take in one event. Unknown kinds are ignored; a malformed one raises `KeyError` or `TypeError`."""
+        """Take in one event, ignoring unknown kinds. Raises `KeyError` or `TypeError` if malformed."""
         match event.get("type"):
             case "content_block_delta":
                 self._add_delta(event["index"], event["delta"])

@@ -70,7 +70,7 @@ def bounded_output(request: ModelRequest, max_output: int) -> int:
 
 
 def sendable(message: dict[str, Any]) -> dict[str, Any]:
-    """Return the message with its content as a list of unmarked blocks, which is empty for a silent reply.
+    """Return the message with a list of unmarked blocks, which is empty for a silent reply.
 
     Replies may be empty or hold empty texts. The API refuses requests with such a reply, so every later request would fail.
     Most messages of a long conversation need no change and are not copied.
@@ -86,7 +86,7 @@ def sendable(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_silent(message: dict[str, Any]) -> bool:
-    """Whether a sendable message is a reply without content. It is not sent, but shows where the last request ended."""
+    """Whether a sendable message is an empty reply: unsent, but it ends the last request."""
     return message["role"] == "assistant" and not message["content"]
 
 

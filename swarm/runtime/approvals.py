@@ -1,4 +1,4 @@
-"""Approvals: rules and modes decide about each call before it runs, and may have somebody asked.
+"""Approvals: rules and modes decide about each call before it runs, and may ask somebody.
 
 The agent parks on a question, so it holds no process while it waits. The answer enters the journal; the call then runs, or is refused
 with the reason as its result. A denial never looks like success.
@@ -73,9 +73,7 @@ class Approvals:
             return f"You do not have the tool {call['name']}."
         verdict = self._judge(call)
         return (
-            ""
-            if verdict.action == "allow"
-            else f"Not allowed: {verdict.reason}. Make an {call['name']} call of its own."
+            "" if verdict.action == "allow" else f"Not allowed: {verdict.reason}. Make a separate {call['name']} call."
         )
 
     def _describe(self, call: Block) -> JudgedCall:
@@ -130,7 +128,7 @@ class Approvals:
         return call["id"] in self._segment.history.answers or self._questions.find(asked_id) is not None
 
     def _look(self, call: Block) -> ToolFinished | str:
-        """Try a call once where it can have no effect. Returns its result, or why the try was not enough."""
+        """Try a call once where it can have no effect; returns its result, or why that failed."""
         if call["id"] not in self._looked:
             argv = None if self._toolbox.is_sandboxed() else find_plain_look(self._describe(call))
             looked = self._toolbox.look(call, argv)
@@ -140,7 +138,7 @@ class Approvals:
         return self._looked[call["id"]]
 
     def _change_mode(self, call: Block, mode: PermissionMode, decision: Decision) -> None:
-        """Settle a call that only changes the mode in force. The tools and the whole request prefix stay as they are."""
+        """Settle a call that only changes the mode in force. The request prefix stays as it is."""
         if self._segment.mode == mode:
             decision.settled.append(
                 ToolFinished(tool_use_id=call["id"], text=f"You are in {mode} mode already.", is_error=True)
@@ -180,7 +178,7 @@ class Approvals:
             decision.settled.append(ToolFinished(tool_use_id=call["id"], text=text, is_error=is_error))
 
     def _find_answer(self, call: Block, ask: Ask, decision: Decision) -> Answered | None:
-        """Find the answer about a call; None while its question is open, and the decision then holds it."""
+        """Find the answer about a call; None while its question, now in the decision, is open."""
         known = self._segment.history.answers.get(call["id"])
         if known is not None:
             return known
@@ -208,12 +206,12 @@ class Approvals:
 
 
 def _hear_hooks(verdict: Judgement, hooked: Hooked | None) -> Judgement:
-    """Apply the decision of hooks. They can require a question, and allow calls that only the mode would ask about."""
+    """Apply hooks' decisions. They can require a question, or allow if only the mode asks."""
     if hooked is None or verdict.action == "deny":
         return replace(verdict, look=verdict.look and (hooked is None or hooked.decision != "ask"))
     if hooked.decision == "ask" and verdict.action == "allow":
         said = f": {hooked.reason}" if hooked.reason else ""
-        return Judgement("ask", f"a hook wants a person asked{said}", by_person=True)
+        return Judgement("ask", f"a hook requires a person's decision{said}", by_person=True)
     if hooked.decision == "ask":
         return replace(verdict, by_person=True, look=False)
     if hooked.decision == "allow" and verdict.action == "ask" and verdict.rule is None and not verdict.by_person:
@@ -233,7 +231,7 @@ def _describe(segment: Segment, tool: str, given: dict[str, Any], *, sandboxed: 
 def describe_call(
     tool: str, given: dict[str, Any], spec: AgentSpec, *, rules: Rules, mode: PermissionMode, sandboxed: bool
 ) -> JudgedCall:
-    """Describe an agent's call for the judge. With `sandboxed`, the kernel enforces the agent's permissions on its processes."""
+    """Describe an agent's call for the judge. `sandboxed`: the kernel enforces permissions."""
     return JudgedCall(
         tool=tool,
         given=from_workspace(row_of(tool), given, spec.cwd),
@@ -264,7 +262,7 @@ def _answered(call: Block, question: Question, history: History) -> Answered:
 
 
 def _plan_of(call: Block, ask: Ask) -> str:
-    """The whole plan put to a person, whose question holds only the beginning; empty for other questions."""
+    """The whole plan put to a person (its question holds only the beginning); else empty."""
     if ask.kind != "plan" or ask.to:
         return ""
     return str(call["input"].get("plan") or "").strip() or ask.detail

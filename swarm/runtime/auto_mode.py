@@ -1,4 +1,4 @@
-"""The mode `auto`: a small model answers a person's questions, and leaves doubtful ones to the person.
+"""The mode `auto`: a small model answers for a person, and passes doubtful questions on.
 
 It is asked only where the mode would ask, never about calls that a rule decides or that always need a person. Each answer is
 journaled with its reason before it takes effect, so a resumed agent does not ask again.
@@ -46,7 +46,7 @@ class AutoMode:
         self._segment, self._consulting = segment, consulting
 
     def rule(self, call: Block, verdict: Judgement) -> Ruled | None:
-        """Have the small model judge a call that the mode asks about; None if the call is not for it to judge."""
+        """Have the small model judge a call that the mode asks about; None if it may not."""
         # A command agent has no model.
         if (
             self._segment.spec.definition.command

@@ -20,7 +20,7 @@ LEAST_SUMMARY_TOKENS = 2_000
 CHILD_RESULT_TOKENS = 100
 """The least that a child's result adds to its parent's conversation, in tokens."""
 MOST_KEPT_SHARE = 0.1
-"""Largest share of a budget that is reserved for one agent's final answer, beyond the least reply."""
+"""Largest share of a budget reserved for a final answer, beyond the least reply."""
 GRADER = Usage(cache_creation_input_tokens=12_000, cache_read_input_tokens=30_000, output_tokens=3_000)
 """A grader's usual usage: some turns with a look at the work …"""
 MOST_FOR_GRADER = 0.2
@@ -46,7 +46,7 @@ class Prices:
 def reservation_for(
     history: History, prices: Prices, *, final: bool, now: float, children: int = 0, graded: bool = True
 ) -> Reservation:
-    """Estimate the next call, a final answer after it and, if the work is to be `graded`, the grader.
+    """Estimate the next call, a final answer after it and, if `graded`, the grader.
 
     `children` are about to start."""
     least = LEAST_REPLY_TOKENS // 2 if final else LEAST_REPLY_TOKENS
@@ -74,7 +74,7 @@ def _for_grader(history: History, prices: Prices) -> tuple[int, int]:
 def reservation_aside(
     tokens: int, prices: Prices, *, cached: bool, most: int, closing: tuple[int, int] = (0, 0)
 ) -> Reservation:
-    """Estimate a side request of so many tokens, with a reply of at most `most`. `closing` stays reserved."""
+    """Estimate a side request of so many tokens and a reply of `most`; `closing` stays reserved."""
     call = _input(tokens, tokens if cached else 0) + Usage(output_tokens=LEAST_SUMMARY_TOKENS)
     spare = Usage(output_tokens=max(0, most - LEAST_SUMMARY_TOKENS))
     return _reservation(call, spare, prices, closing)

@@ -1,4 +1,4 @@
-"""Starts a running agent's children in one step with the journal entry about them, and collects their results."""
+"""Starts a running agent's children together with their journal entry; collects results."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Children:
         self._journal, self._store, self._spec = parts.segment.journal, parts.segment.store, parts.segment.spec
 
     def spawn(self, calls: Sequence[Block]) -> None:
-        """Start or continue children as the calls ask. A call that cannot be carried out gets a refusal as its result."""
+        """Start or continue children as the calls ask. Impossible calls get a refusal as result."""
         plan = self._plan(calls)
         for step in self._parts.steps:
             plan.refuse(calls, step.refuse_child)
@@ -55,9 +55,9 @@ class Children:
             )
 
     def start_members(self, call_id: str, members: Sequence[dict[str, Any]]) -> dict[str, str]:
-        """Start a team's members from within one call, each as an `Agent` call would. A repeated call starts none twice.
+        """Start a team's members from within one call. A repeated call starts none twice.
 
-        Returns the reasons for members that were not started, by name.
+        Each member starts as by an `Agent` call. Returns the reasons for members that were not started, by name.
         """
         calls: list[Block] = [
             {"type": "tool_use", "id": f"{call_id}.{number}", "name": SPAWNING, "input": {**member, "teammate": True}}
@@ -117,7 +117,7 @@ class Children:
         return False
 
     def _name_prefixes(self, children: Sequence[AgentSpec | Continuation]) -> dict[str, str]:
-        """Name the prefixes of new children by id, except the parent's own prefix, which is in the cache already.
+        """Name the prefixes of new children by id, except one that equals their parent's.
 
         Prefixes are computed as if the children ran on this worker with only the table's tools. If servers list their tools when an agent
         begins, no child is held back here, but only when it asks for a slot.
@@ -135,7 +135,10 @@ class Children:
         return named
 
     def _abort_siblings(self, children: dict[str, str], alive: Sequence[str]) -> bool:
-        """End siblings at work if a failed child's definition demands it. Returns whether any child could demand it."""
+        """End siblings at work if a child has failed whose failure ends the others.
+
+        Returns whether any child's failure would.
+        """
         bound = [agent_id for call_id, agent_id in children.items() if self._binds(call_id)]
         ended = self._store.agents.ended([agent_id for agent_id in bound if agent_id not in alive])
         failed = next((one for one in ended.values() if one.state in ("failed", "timed_out")), None)
@@ -156,7 +159,7 @@ class Children:
         return definition is not None and definition.abort_siblings
 
     def collect(self, children: dict[str, str]) -> Condition | None:
-        """Take in the results of these children (tool_use id → agent id), or return the condition to wait for."""
+        """Take in children's results (tool_use id → agent id), or return what to wait for."""
         ended = self._store.agents.ended(list(children.values()))
         if alive := [agent_id for agent_id in children.values() if agent_id not in ended]:
             # A failure that ends the others must be seen at once.

@@ -1,4 +1,4 @@
-"""Runs commands in an agent's workspace: the tool calls of a reply, the check of its work, and the workspace's setup.
+"""Runs commands in an agent's workspace: tool calls, checks of its work, workspace setup.
 
 Calls that only look run side by side. A call with effects runs alone, journaled before and after.
 
@@ -58,7 +58,10 @@ class Calls:
         self._note(calls, results)
 
     def _run_effect(self, call: Block) -> None:
-        """Journal the start, run, keep the files, journal the result. After a crash the journal shows that the call may have run."""
+        """Journal the start, run, keep the files, journal the result.
+
+        After a crash, the journal shows that the call may have run.
+        """
         history = self._journal.history
         if call["id"] not in history.tools_started or call["id"] in history.waits:
             self._journal.append([ToolStarted(tool_use_id=call["id"])], activity=describe_call(call))
@@ -101,7 +104,9 @@ class Commands:
     files: WorkspaceSync
 
     def run(self, command: str, *, name: str, seconds: float, by_person: bool, program: Sequence[str] = ()) -> Ran:
-        """Run a command to its end, at most `seconds`. `program` replaces the shell and reads the command as descriptor 20.
+        """Run a command for at most `seconds`.
+
+        `program` replaces the shell and reads the command as descriptor 20.
 
         If the command is cut off, the next segment undoes its file changes. Raises `ToolError` if it cannot run or a rule denies it.
         A command that no person gave also needs the agent's own permissions.

@@ -1,4 +1,4 @@
-"""Lists the commands that a worker really ran, from its journal, for the judge of its report."""
+"""Lists the commands that a worker ran, from its journal, for the judge of its report."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _EXIT = re.compile(r"\[exit code (\d+)\]")
 
 
 def add_to_report(history: History, call_id: str, text: str, journal_of: JournalOf) -> str:
-    """Add notes about the work order and the worker's commands to its report for the coordinator."""
+    """Add notes about the work order and the worker's commands to the coordinator's report."""
     if history.ledger is None or history.spec is None:
         return text
     order = next((order for order in history.ledger.orders if order.call_id == call_id), None)
@@ -51,7 +51,7 @@ def _about(order: WorkOrder, rules: Sequence[str], journal_of: JournalOf) -> lis
 
 
 def list_commands(entries: Iterable[Entry]) -> list[str]:
-    """List the last shell commands of a history, each with its result: `` `pytest -q`: exit code 1 ``."""
+    """List the last shell commands of a history with results: `` `pytest -q`: exit code 1 ``."""
     commands: dict[str, str] = {}
     ran: list[str] = []
     for entry in entries:

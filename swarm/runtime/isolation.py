@@ -1,4 +1,4 @@
-"""A running agent's copies of the workspace: it gives them to its children, works in its own, and merges results.
+"""Copies of the workspace: an agent gives them to children, works in its own, and merges.
 
 Only the parent merges, in its own segment, when it takes in a child's result; so a folder has a single merger. The journal entry with
 the result names the merged commit. After a crash before that entry, the merge runs again with the same result: merging merged work
@@ -50,7 +50,7 @@ def copy_of(parts: Parts) -> Isolation:
 
 @dataclass(frozen=True)
 class Merged:
-    """The merge of some agents' work: notes and states by agent id, and the folder's commit if anything was merged."""
+    """A merge: notes and states by agent id, and the folder's commit if anything was merged."""
 
     notes: dict[str, str] = field(default_factory=dict)
     states: dict[str, str] = field(default_factory=dict)
@@ -77,8 +77,8 @@ class Isolation(Step):
     def before_segment(self) -> Turn:
         """Create the agent's own copy if it is missing."""
         if self._folder.parent != self._checkouts / self._spec.agent_id:
-            where = f"its copy of the workspace is {self._folder}, and here such copies lie in {self._checkouts}"
-            return Finished(state="failed", reason=f"{where}: set SWARM_CHECKOUTS alike")
+            where = f"its copy of the workspace is {self._folder}, but this worker keeps copies in {self._checkouts}"
+            return Finished(state="failed", reason=f"{where}. Set SWARM_CHECKOUTS to one folder for all workers")
         try:
             self._copies.enter(self._spec.agent_id, self._folder, [self._segment.history.commit, self._spec.base])
         except GitFailed as error:
@@ -106,7 +106,9 @@ class Isolation(Step):
     # -- the children's copies -----------------------------------------------------------------------------
 
     def give(self, plan: Spawning) -> str:
-        """Keep the folder's current state for children that get copies, and put it in their specs. Returns its commit, or nothing.
+        """Keep the folder for children that get copies, and name the commit in their specs.
+
+        Returns the commit, or an empty text.
 
         If that fails, those children are refused.
         """
@@ -131,7 +133,7 @@ class Isolation(Step):
         return commit
 
     def collect(self, ended: Sequence[AgentView]) -> Merged:
-        """Merge the copies of completed agents in this order, as far as nothing conflicts. Others only get a note."""
+        """Merge completed agents' copies in this order, if nothing conflicts. Others get a note."""
         isolated = [child for child in ended if child.isolation != "none"]
         done = [child for child in isolated if child.state == "completed"]
         merged = self._merge(done, None) if done else Merged()
@@ -178,7 +180,7 @@ class Isolation(Step):
     def _merge_once(
         self, children: Sequence[AgentView], strategy: Strategy | None, kept_out: dict[str, list[str]]
     ) -> tuple[Merged, list[str]]:
-        """Merge as much as possible, and return newly found paths in the way. `kept_out` holds known ones by agent."""
+        """Merge as much as possible; returns new paths in the way. `kept_out` has known ones."""
         repository = self._copies.repository(self._spec.agent_id, self._folder)
         ours = self._keep("merge")
         found, changed = Merged(commit=ours), {}
@@ -209,7 +211,7 @@ class Isolation(Step):
         return found, in_the_way
 
     def _leave_out(self, ours: str, tree: str, base: str, theirs: str) -> tuple[str, dict[str, str]]:
-        """Remove the child's links that lead out of the folder from the merged tree. Returns the tree and those links."""
+        """Remove the child's links that lead out of the folder; returns the tree and the links."""
         store = self._copies.store
         led = find_leading_out(
             list_changes(store, base, theirs), self._folder, lambda one: read_blob(store, one.new_id)
@@ -236,7 +238,7 @@ class Isolation(Step):
     def _merge_one(
         self, ours: str, child: AgentView, theirs: str, strategy: Strategy | None, in_the_way: list[str] | None
     ) -> tuple[str, str, str]:
-        """Merge one child's work; returns a note, the work's new state, and the merged tree or nothing."""
+        """Merge one child's work; returns a note, its new state, and the merged tree or nothing."""
         store = self._copies.store
         if not theirs:
             return notes.NOTHING_KEPT, "unchanged", ""

@@ -1,4 +1,4 @@
-"""An agent's journal as its running segment writes it: each entry is stored first and applied afterwards."""
+"""An agent's journal as its running segment writes it: entries are stored, then applied."""
 
 from __future__ import annotations
 
@@ -47,8 +47,9 @@ class Journal:
         share: Share | None = None,
         disk: Disk | None = None,
     ) -> None:
-        """`publish` carries out a step's effects; without it the outbox does so later. `share` is the agent's part of the
-        fleet's share of the model; without it no share is asked for."""
+        """`publish` carries out a step's effects; without it the outbox does so later.
+
+        `share` is the agent's part of the fleet's share of the model; without it no share is asked for."""
         self.claim, self.store, self._publish, self._disk = claim, store, publish, disk
         self.share = share or Share(claim, "", None)
         self.history = History(claim.agent_id)
@@ -82,7 +83,9 @@ class Journal:
         return clean(entry).model_copy(update=update)
 
     def append(self, entries: Sequence[Entry], **beside: Unpack[Beside]) -> None:
-        """Store entries and apply them. Where durability is configured, waits until important entries are on disk.
+        """Store entries and apply them.
+
+        Where durability is configured, waits until important entries are on disk.
 
         If they lead to another model call, its slot is requested with them.
         """

@@ -1,4 +1,4 @@
-"""The loop: load the journal, decide on the next action, carry it out, until the agent ends or gives its process back.
+"""The loop: load the journal, decide, act, until the agent ends or gives its process back.
 
 `swarm.agent.decision.next_action` decides; everything here acts. Each step is journaled before the next one is decided, so a process
 that dies here costs at most its current step. Capabilities of some agents are `Step` objects, and not named here.
@@ -85,7 +85,7 @@ class Loop:
         except GitFailed as error:
             return self._set_back(error)
         except UnfitWorker as error:
-            self.segment.publish(self.store.agents.hand_over(self.segment.claim, "its worker cannot have the model"))
+            self.segment.publish(self.store.agents.hand_over(self.segment.claim, "its worker cannot use the model"))
             return Unserved(error.model, str(error))
         except UnreadableRecord as error:
             # A newer worker can probably read it. Requeued but unpublished: the outbox offers it again later.
@@ -174,8 +174,8 @@ class Loop:
         return self._turn(begin(self.parts))
 
     def _leave(self) -> HandedOver | None:
-        """Hand over if the worker is going away."""
-        return self._hand_over("its worker is going away") if self.draining() else None
+        """Hand over if the worker is draining."""
+        return self._hand_over("its worker is draining") if self.draining() else None
 
     def _give_way(self) -> HandedOver | None:
         """Hand over between two model calls if another agent needs the process."""
@@ -242,7 +242,7 @@ class Loop:
         return None
 
     def _run_approved(self, calls: Sequence[Block], run: Callable[[Sequence[Block]], None]) -> Outcome | None:
-        """Run the allowed calls and settle the denied ones. Parks if only calls with open questions are left."""
+        """Run allowed calls and settle denied ones. Parks if only open questions are left."""
         decision = self.parts.approvals.decide(calls)
         if decision.settled:
             results = sum(isinstance(entry, ToolFinished) for entry in decision.settled)
@@ -336,7 +336,10 @@ class Loop:
         return HandedOver(str(error))
 
     def _interrupted(self) -> Outcome:
-        """Handle an interruption: the agent was cancelled, or a late signal meant another one and this one is handed over."""
+        """Handle an interruption: the agent was cancelled, or is handed over unharmed.
+
+        The latter follows a late signal that was meant for another agent.
+        """
         try:
             return self._hand_over("interrupted")
         except AgentCancelled:

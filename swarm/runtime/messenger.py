@@ -97,7 +97,7 @@ class Messenger:
         return _Outgoing(call, self._outgoing(call, given), receivers)
 
     def _deliver_ahead(self, one: _Outgoing) -> None:
-        """Send a broadcast in parts to all but its last receivers; the final part carries the call's result."""
+        """Send a broadcast in parts, except the last part, which carries the call's result."""
         names = {receiver.id: receiver.name for receiver in one.receivers}
         while len(one.receivers) - one.reached > DELIVERIES_AT_ONCE:
             sent = self._store.mail.send_from(self._segment.claim, self._journal.next_number, [one.part()], names)
@@ -207,7 +207,7 @@ class _Outgoing:
         return self.outgoing.model_copy(update={"to": to})
 
     def leave_out(self, refusal: MessageRefused) -> bool:
-        """Leave out a receiver that is full or has just ended, so that a broadcast reaches the others; returns whether it does."""
+        """Leave a full or ended receiver out of a broadcast; returns whether the others get it."""
         if not self.outgoing.live_only or not isinstance(refusal, MailboxFull | ReceiverEnded):
             return False
         reached = [receiver for receiver in self.receivers if receiver.name != refusal.receiver]
@@ -236,7 +236,10 @@ class ProgramStep(Step):
         context.exchange = self
 
     def receive(self) -> Sequence[Message]:
-        """Receive new messages. They count as received even if the program dies before it reads them: its end says so."""
+        """Receive new messages.
+
+        They count as received even if the program dies before it reads them: its end says that it was interrupted.
+        """
         messages = self._store.mail.read(self._segment.spec.agent_id, self._journal.history.cursor)
         if messages:
             self._journal.take_in(Exchanged(text=render_mail(messages), cursor=messages[-1].id), messages)

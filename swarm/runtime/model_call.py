@@ -1,4 +1,4 @@
-"""Makes one model call: reserves money and tokens before it, and journals its reply or failure after it."""
+"""Makes one model call: reserves money and tokens, then journals its reply or failure."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Redirected:
 
 
 def awaited(answer: Redirected | Busy | Finished) -> Finished | Condition | None:
-    """Translate a call that cannot be made: the agent's end, its condition to wait for, or None to decide again."""
+    """Translate a refused reservation: an end, a condition, or None to decide again."""
     match answer:
         case Busy(tokens=tokens, cost=cost):
             return Condition(budget=(tokens, cost))
@@ -81,7 +81,7 @@ class ModelCall:
         return self._journal.history
 
     def bounds(self) -> ContextBounds | None:
-        """Limits of the conversation's size and the summary that a person wants; None while there is nothing to cut."""
+        """Size limits of the conversation, and the wanted summary; None before the first reply."""
         if self._history.last is None:
             return None
         wanted, prices, model = self._journal.wanted, self._settings.prices_file, self._spec.model
@@ -97,7 +97,7 @@ class ModelCall:
         return known
 
     def request(self, action: CallModel, reserved: Reserved) -> None:
-        """Ask for the next reply, and journal it or its failure. Raises `Interrupted`, `UnfitWorker`."""
+        """Ask for the next reply; journal it or its failure. Raises `Interrupted`, `UnfitWorker`."""
         try:
             room = self.room(reserved)
             # Built without validation, which would walk the whole conversation and make late turns dearer.
@@ -174,7 +174,10 @@ class ModelCall:
         return limited and not self._spec.definition.command
 
     def closing(self, children: int, *, graded: bool = True) -> tuple[int, int]:
-        """The reserve, in tokens and nano-dollars, for the final answer and the grader of an agent about to start children."""
+        """Tokens and nano-dollars to reserve for the agent's final answer and its grader.
+
+        The agent is about to start so many children.
+        """
         if not self.reserves:
             return (0, 0)
         now = self._segment.claim.now()
@@ -223,7 +226,7 @@ class ModelCall:
         return Redirected()
 
     def cost(self, model: str, usage: Usage) -> float:
-        """A request's cost in dollars. A reply from a model of unknown price is charged as the requested model."""
+        """A request's cost in dollars; without a known price, that of the requested model."""
         prices = self._settings.prices_file
         known = cost_usd(model, usage, prices_file=prices)
         return known if known is not None else cost_usd(self._spec.model, usage, prices_file=prices) or 0.0

@@ -1,4 +1,4 @@
-"""The parts that act for one running agent. Each is made on first use: most segments use few of them."""
+"""The parts that act for one running agent, each made on first use. Most segments use few."""
 
 from __future__ import annotations
 

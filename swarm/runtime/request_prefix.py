@@ -1,4 +1,4 @@
-"""Builds an agent's first entries, with the prefix of all its requests: the system prompt and the tools.
+"""Builds an agent's first entries with its request prefix: the system prompt and tools.
 
 The tools are the available ones that pass the filter and are of use to the agent.
 
@@ -54,7 +54,7 @@ def request_prefix_of(
     tags: Sequence[str] = (),
     offers: Sequence[Offer] = (),
 ) -> RequestPrefix:
-    """The request prefix of an agent, made once per process for equal agents. `definitions` names its job's definitions."""
+    """An agent's request prefix, cached per process. `definitions` names its job's definitions."""
     key = (
         definitions,
         tuple(offer.key for offer in offers),
@@ -121,7 +121,7 @@ def choose_tools(
 
 
 def with_team_tools(spec: AgentSpec) -> AgentDefinition:
-    """The agent's definition. A teammate's tool list, if any, gains the tools that every teammate needs."""
+    """The agent's definition. A teammate's tool list, if any, gains every teammate's tools."""
     definition = spec.definition
     if not spec.teammate or definition.tools is None:
         return definition
@@ -173,7 +173,7 @@ def open_for(parts: Parts, spec: AgentSpec) -> RequestPrefix:
 
 
 def begin(parts: Parts) -> Finished | None:
-    """Write the journal's first entries. Returns the agent's end instead if it cannot begin here."""
+    """Write the journal's first entries. Returns the agent's end if it cannot begin here."""
     segment, spec = parts.segment, parts.segment.spec
     if not Path(spec.workspace).is_dir():
         where = f"the workspace {spec.workspace} does not exist on the worker's host {socket.gethostname()}"
@@ -195,7 +195,7 @@ def begin(parts: Parts) -> Finished | None:
 
 
 def redefine(parts: Parts) -> Finished | None:
-    """Rebuild the request prefix after the definition changed. Returns the agent's end instead if that fails."""
+    """Rebuild the request prefix by the changed definition. Returns an end if that fails."""
     opened = _open(parts, Redefined(spec=parts.segment.spec))
     if isinstance(opened, Finished):
         return opened

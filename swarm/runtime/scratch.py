@@ -1,4 +1,4 @@
-"""Private temporary folders of a swarm's agents on this host, and the sandbox that hides them from one another."""
+"""Private temporary folders of agents on this host, and the sandbox that hides them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from swarm.workspace.private import make_private_folder, private_folders
 
 
 def scratch_root(settings: Settings) -> Path:
-    """The folder of all agents of this swarm. Another swarm of the same user has its own, and sweeps only that."""
+    """The folder of this swarm's agents. Other swarms of the user have, and sweep, their own."""
     redis = settings.redis_url or str(settings.state_folder())
     # Without user and password: everybody can see the name, and a digest allows guessing.
     scheme, _, rest = redis.rpartition("//")
@@ -58,7 +58,7 @@ def clear_scratch(settings: Settings, agent_id: str) -> None:
 
 
 def home_folder(context: ToolContext) -> Path:
-    """HOME and TMPDIR of the agent's processes. It differs from the scratch folder, where the runtime keeps its own files.
+    """HOME and TMPDIR of the agent's processes, apart from the runtime's own scratch files.
 
     Raises `ToolError` if the scratch folder belongs to another user.
     """
@@ -75,8 +75,9 @@ def home_folder(context: ToolContext) -> Path:
 def confine(
     policy: SandboxPolicy, backend: Backend, argv: list[str], settings: Settings, needed: Iterable[Path] = ()
 ) -> list[str]:
-    """Wrap `argv` in a sandbox with this policy. Hides the swarm's own files and Redis; shows toolchains and `needed` paths.
-    Raises `ToolError` if the sandbox cannot do that."""
+    """Wrap `argv` in a sandbox with this policy. Raises `ToolError` if that is impossible.
+
+    Hides the swarm's own files and Redis; shows toolchains and `needed` paths."""
     hidden = (settings.state_folder(), scratch_root(settings), broker_folder(settings))
     # A folder that contains hidden ones is not shown whole: not every sandbox can hide parts of it again.
     shown = [path for path in needed if not any(one.is_relative_to(path) for one in hidden)]

@@ -1,4 +1,4 @@
-"""A segment: the part of an agent's run that one delivery executes, with its context and outcomes."""
+"""A segment: the part of an agent's run in one delivery, with its context and outcomes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,10 @@ class Stop:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Mark a stretch that a stop signal may interrupt. Elsewhere it could leave a lock held, and hang the process forever."""
+        """Mark a stretch that a stop signal may interrupt.
+
+        Elsewhere it could leave a lock held, and hang the process forever.
+        """
         self._waiting = True
         try:
             self.check()
@@ -114,7 +117,7 @@ class Segment:
         return spec.model_copy(update={"mode": mode, "after_plan": after, "network": network, "folders": folders})
 
     def keep_below_ceiling(self) -> str:
-        """Explain why the agent may not work in its folder here; empty if it may. Reports reduced permissions once."""
+        """Explain why the agent may not work in its folder, else empty. Reports reductions once."""
         host, ceiling, wanted = socket.gethostname(), self.ceiling, self.claim.spec
         # This worker chooses the place of copies, and checks it when the agent enters.
         is_copy = self.spec.is_carried or self.spec.isolation != "none"
@@ -138,7 +141,7 @@ class Segment:
 
     @cached_property
     def rules(self) -> Rules:
-        """Permission rules in force: of the job, of approvals, of the definition. Raises `UnreadableRecord`."""
+        """Permission rules of the job, of approvals and of the agent. Raises `UnreadableRecord`."""
         of_job, what = self._permissions, f"the rules of {self.spec.job_id}"
         rules = read_record(Rules, of_job.rules, what) if of_job.rules else Rules()
         return rules + Rules(rules=tuple(read_record(Rule, rule, what) for rule in of_job.added)) + self.spec.rules
@@ -160,7 +163,7 @@ class Segment:
         return may_read(path, self.rules, Path(self.spec.workspace))
 
     def carried(self, name: str, kind: type[RecordT], what: str) -> RecordT | None:
-        """Read a document that travels with the job; None if it has none of this name. Raises `UnreadableRecord`."""
+        """Read a document of the job; None if it has none of this name. Raises `UnreadableRecord`."""
         digest = self.claim.documents.get(name, "")
         return read_once(kind, digest, self.store.jobs.document, f"{what} of {self.spec.job_id}") if digest else None
 
@@ -189,7 +192,7 @@ class HandedOver:
 
 @dataclass(frozen=True)
 class Unserved:
-    """The agent is queued again unchanged: this worker cannot have the model `model` (`*`: any)."""
+    """The agent is queued again unchanged: this worker cannot use the model `model` (`*`: any)."""
 
     model: str
     why: str

@@ -1,4 +1,4 @@
-"""One running agent's part of the fleet's share of the model: the slot it requests, waits for, holds and returns.
+"""One agent's part of the fleet's share of the model: the slot it requests and returns.
 
 The step that writes a request's content also requests its slot, and the step that writes the reply returns it. A turn thus needs no extra
 step. An agent without a slot parks until the governor grants one.
@@ -44,7 +44,7 @@ _ENDINGS: dict[str, Ending] = {"rate_limit": "limited", "overloaded": "overloade
 
 
 def name_prefix(spec: AgentSpec, system: str, tools: list[dict[str, Any]], prices_file: Path | None) -> tuple[str, int]:
-    """Name a prefix as the prompt cache distinguishes it (empty if too short to be cached), and give its size in bytes."""
+    """Name a prefix for the prompt cache, empty if too short for it; and its size in bytes."""
     digest, size = describe_prefix(spec.model, system, tools, f"{spec.definition.effort} {spec.base_url}")
     is_held = size / _LEAST_BYTES_PER_TOKEN >= least_cached(spec.model, prices_file=prices_file)
     return digest if is_held else "", size
@@ -68,7 +68,7 @@ class Share:
     # -- before a call -------------------------------------------------------------------------------------------
 
     def reservation_after(self, history: History, entries: Sequence[Entry]) -> SlotReservation | None:
-        """The reservation for the next call if these entries, about to be written, lead to one; otherwise None."""
+        """Reserve for the next call if these entries, about to be written, lead to one; or None."""
         if not self.limit_class or not isinstance(entries[-1], ToolFinished | Prompt | Mail | ModelFailed):
             return None
         if isinstance(entries[-1], ModelFailed) and (entries[-1].permanent or entries[-1].retry_at > entries[-1].at):

@@ -1,4 +1,4 @@
-"""Files of read-only agents: one checkout of a tree per host, shared by all agents of the job that read it.
+"""Files of read-only agents: per host one checkout of a tree, shared by a job's readers.
 
 The sandbox allows them to read only, and they have no writing tool, so nothing is kept after a call. A running agent holds a shared lock
 of the checkout, which the system releases when the process ends. A locked checkout is not removed.
@@ -67,7 +67,7 @@ class SharedCheckout(ThroughHub):
         return False
 
     def _make(self, seconds: float) -> None:
-        """Make the checkout unless another process has just done so. Agents read it only when it is ready."""
+        """Make the checkout unless another process just did. Agents read only a ready one."""
         repository, commit = self._repository, self._segment.spec.base
         with locked(repository.git_dir / "making"):
             if self._is_ready():

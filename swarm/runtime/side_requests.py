@@ -1,4 +1,4 @@
-"""Small requests beside an agent's conversation. They use the fleet's share, and report the limits they learn.
+"""Small requests beside an agent's conversation, which use and report the fleet's limits.
 
 Requests by tools are reserved in advance, and paid in the step that stores the call's result.
 """
@@ -27,11 +27,11 @@ _EXPECTED_OUTPUT = 500
 _LONGEST_WAIT_SECONDS = 60.0
 """Longest wait for a side request's turn."""
 _SEARCH_USD = 0.01
-"""A search by the server's own tool costs $10 a thousand, plus its tokens (API price list, 2026-11)."""
+"""$10 a thousand searches by the server's own tool, plus tokens (price list of 2026-11)."""
 
 
 def complete_aside(segment: Segment, request: ModelRequest, tokens: int, on_progress: Progress | None = None) -> Reply:
-    """Make one attempt once the limits allow so many input tokens. Raises as `Model.complete`, and `Interrupted`."""
+    """Make one attempt once limits allow it. Raises as `Model.complete`, and `Interrupted`."""
     limit_class, hook_state = segment.model.limit_class(request.model), [RateLimits()]
     wait = segment.store.rates.ask_aside(limit_class, tokens, _EXPECTED_OUTPUT)
     if wait > 0:
@@ -59,7 +59,7 @@ class SideRequests:
         self._lock = threading.Lock()
 
     def asker(self, tool_use_id: str, check: Callable[[], None]) -> Callable[[Consultation], Reply]:
-        """Make the function with which this call's tool asks. `check` runs while the reply streams, and may raise."""
+        """Make a call's asking function. `check` runs while the reply streams, and may raise."""
 
         def ask(consultation: Consultation) -> Reply:
             request = self._request(consultation)

@@ -55,7 +55,7 @@ def choose_mode(given: Mapping[str, Any], definition: AgentDefinition, above: Pe
 
 
 def choose_folder(given: Mapping[str, Any], parent: AgentSpec) -> str:
-    """Choose the new agent's first folder, relative to the workspace. Raises `ToolError` for a folder outside."""
+    """Choose the agent's first folder, relative to the workspace; `ToolError` if outside."""
     asked = given.get("cwd")
     if not asked:
         # Children begin in their parent's folder.
@@ -72,7 +72,7 @@ def choose_folder(given: Mapping[str, Any], parent: AgentSpec) -> str:
 def fork_tools(
     definition: AgentDefinition, parent: AgentSpec, mode: PermissionMode, tools: Collection[str]
 ) -> list[str]:
-    """Filter the tools in a fork's request prefix down to those it may call as an agent of another type."""
+    """The tools in a fork's request prefix that it may call as an agent of another type."""
     situation = Situation(
         definition=definition,
         depth=parent.depth + 1,
@@ -93,7 +93,7 @@ def first_nickname(definition: AgentDefinition, after: str | None = None) -> str
 
 
 def next_nickname(spec: AgentSpec) -> AgentSpec:
-    """Rename the agent to its type's next nickname, because the current one is taken; nameless if no more are left."""
+    """Rename the agent to its type's next nickname, or to none if no more are left."""
     return spec.model_copy(update={"name": first_nickname(spec.definition, spec.name)})
 
 

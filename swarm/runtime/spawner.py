@@ -1,4 +1,4 @@
-"""Turns `Agent` calls into children. Pure, so that a repeat after a crash asks for the same ones."""
+"""Turns `Agent` calls into children. Pure, so a repeat after a crash asks for the same."""
 
 from __future__ import annotations
 
@@ -130,8 +130,8 @@ def _check_price(child: AgentSpec, prices_file: Path | None) -> None:
     unknown = cost_usd(child.model, Usage(), prices_file=prices_file) is None
     if child.limits.budget_usd is not None and unknown:
         raise ToolError(
-            f"The price of the model {child.model} is not known, so the job's budget could not be kept: "
-            "leave `model` away, or name another one."
+            f"The price of the model {child.model} is not known, so the job's budget could not be enforced. "
+            "Omit `model`, or name another one."
         )
 
 
@@ -190,7 +190,7 @@ def _is_as_itself(given: dict[str, Any]) -> bool:
 
 
 def _definition_of(given: dict[str, Any], parent: AgentSpec, catalogue: Catalogue) -> AgentDefinition:
-    """The child's definition: its type's, bounded by its parent, with the call's additions. Raises `ToolError`."""
+    """The child's definition: its type's, bounded by its parent and the call; or `ToolError`."""
     if is_fork(given):
         _check_fork(given, parent)
     if _is_as_itself(given):
@@ -209,7 +209,7 @@ def _definition_of(given: dict[str, Any], parent: AgentSpec, catalogue: Catalogu
 
 
 def _name_of(given: dict[str, Any], definition: AgentDefinition, parent: AgentSpec, *, teammate: bool) -> str | None:
-    """The name from the call or the type's nickname. Raises `ToolError` if a teammate has neither."""
+    """The name in the call, or the type's nickname. A teammate without one is a `ToolError`."""
     if given.get("name"):
         name: str | None = check_name(given["name"])
     else:
@@ -244,10 +244,10 @@ def _placed(child: AgentSpec, given: dict[str, Any], copies: CopyPlan, host: str
         return child
     if asked == "remote":
         raise ToolError(
-            "`isolation: remote` needs a hub (SWARM_HUB), by which files reach other hosts. Use `worktree`, or `none`."
+            "`isolation: remote` needs a hub (SWARM_HUB), which carries files to other hosts. Use `worktree`, or `none`."
         )
     if copies.folder is None:
-        raise ToolError(f"`isolation: {asked}` cannot be had: {copies.missing} Start it with `isolation: none`.")
+        raise ToolError(f"`isolation: {asked}` is not possible: {copies.missing} Start it with `isolation: none`.")
     workspace = place_checkout(copies.folder, child.agent_id, Path(child.workspace).name)
     return child.model_copy(update={"isolation": asked, "workspace": str(workspace)})
 
@@ -260,7 +260,7 @@ def _check_fork(given: dict[str, Any], parent: AgentSpec) -> None:
     for name in ("model", "effort"):
         if given.get(name):
             raise ToolError(
-                f"A fork has your model and effort, so that it reads your conversation from the cache: leave `{name}` away."
+                f"A fork has your model and effort, so that it reads your conversation from the cache. Omit `{name}`."
             )
 
 

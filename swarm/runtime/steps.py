@@ -1,4 +1,4 @@
-"""Capabilities as steps of an agent's loop, which act before and after the loop's own actions.
+"""Capabilities are steps of an agent's loop, which act before and after its own actions.
 
 `ROWS` is the only list of them. A row's module is imported, and its step made, only for agents with the capability. The loop knows only
 the protocol.
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from swarm.runtime.parts import Parts
 
 Turn = Finished | Condition | None
-"""The result of a piece of work: the agent's end, its condition to wait for, or None to continue."""
+"""The result of a piece of work: the agent's end, a condition, or None to continue."""
 
 
 class Offer:
@@ -60,7 +60,7 @@ class Step:
     # -- the segment ---------------------------------------------------------------------------------------
 
     def before_segment(self) -> Turn:
-        """Restore the journaled state of the outside world. Raises `GitFailed`, and `HubAway` if the agent cannot wait."""
+        """Restore the journaled outside state. Raises `GitFailed`, or `HubAway` if it cannot wait."""
         return None
 
     def after_segment(self) -> None:
@@ -79,7 +79,7 @@ class Step:
     # -- the beginning -------------------------------------------------------------------------------------
 
     def unfit(self) -> str:
-        """Explain why the agent cannot begin on this worker, though it may on another; empty if it can."""
+        """Explain why the agent cannot begin on this worker but may on another; else empty."""
         return ""
 
     def offer(self, spec: AgentSpec) -> Offer | None:
@@ -134,7 +134,7 @@ class Step:
         """Prepare for a call that may change files."""
 
     def after_call(self, call: Block, result: ToolFinished) -> ToolFinished:
-        """Adapt the result of such a call, about to be journaled. Raises `GitFailed`, `HubAway`, `NotOwner`."""
+        """Adapt that call's result for the journal. Raises `GitFailed`, `HubAway`, `NotOwner`."""
         return result
 
     def after_calls(self, calls: Sequence[Block], results: Sequence[ToolFinished]) -> Sequence[ToolFinished]:

@@ -1,4 +1,4 @@
-"""Sends words to an agent's watchers while the model generates them. They are in no journal and decide nothing.
+"""Sends generated words to an agent's watchers. They are in no journal and decide nothing.
 
 Watchers keep a key alive. Nothing is sent without it, or while Redis is unreachable.
 """

@@ -86,7 +86,7 @@ class Toolbox:
         return finished.model_copy(update={"files": files, "duration_seconds": time.monotonic() - began, **spent})
 
     def look(self, call: Block, argv: list[str] | None) -> ToolFinished | str:
-        """Try a shell command where it can have no effect; returns its result, or why the try was not enough.
+        """Try a shell command where it can have no effect; returns its result or why that failed.
 
         It runs in a sandbox or, without one, as `argv` if the command is a program that only looks.
         """
@@ -115,7 +115,7 @@ class Toolbox:
             step.before_run(context, row, given)
 
     def _tell_held(self, lines: Sequence[str]) -> None:
-        """Show people that a command left something for others to obey. The model alone would not do."""
+        """Show people that a command left something for others to obey."""
         spec = self._segment.spec
         self._segment.store.events.emit(
             spec.job_id, "held", spec.agent_id, what="; ".join(lines)[:_MAX_TOLD_CHARACTERS]
@@ -196,7 +196,7 @@ class Toolbox:
         return context
 
     def _tell_progress(self, line: str) -> None:
-        """Show a call's progress to people, at most a few times a second because followers read every line."""
+        """Show people a call's progress, only a few times a second: followers read every line."""
         segment, now = self._segment, time.monotonic()
         if now - self._told_at < _TELL_SECONDS:
             return
@@ -215,7 +215,7 @@ class Toolbox:
         return isinstance(choose_backend(self._segment.settings.sandbox), Backend)
 
     def _confine(self, context: ToolContext, argv: list[str]) -> list[str]:
-        """Wrap `argv` in the agent's sandbox. Raises `ToolError` if a sandbox is required but missing."""
+        """Wrap `argv` in the agent's sandbox. Raises `ToolError` if a required one is missing."""
         segment, hold = self._segment, context.hold
         backend = choose_backend(segment.settings.sandbox)
         read_only, network = segment.spec.definition.read_only or segment.mode == "plan", segment.spec.network
@@ -261,7 +261,7 @@ class Toolbox:
 
 
 def from_workspace(row: ToolRow, given: dict[str, Any], cwd: str) -> dict[str, Any]:
-    """Make the path or command in a call's input relative to the workspace instead of `cwd`, a folder of it.
+    """Make the path or command of a call relative to the workspace instead of `cwd`.
 
     Rules judge this form, and this form runs. They are relative to the workspace, so a start folder evades none.
     """

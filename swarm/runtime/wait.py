@@ -21,13 +21,13 @@ from swarm.store.values import GoOn
 
 _REASON = "the time limit of the agent that started it was reached"
 LONGEST_IN_PLACE_SECONDS = 2.0
-"""The longest wait for a granted slot in this process. A longer one returns the slot and parks."""
+"""The longest wait for a granted slot. For a longer one the agent returns it and parks."""
 
 
 def park(
     segment: Segment, condition: Condition, *, tool_use_id: str = "", ask: Mapping[str, Any] | None = None
 ) -> Waits | GoOn:
-    """Park until the condition holds, unless it holds already. `ask` is a question asked in the same step."""
+    """Park until the condition holds, unless it does. `ask` is asked in the same step."""
     condition, journal = within_time(segment, condition), segment.journal
     entry, said = journal.stamp(Parked(condition=condition, tool_use_id=tool_use_id)), segment.history.reply_text.text()
     answer = segment.store.agents.park(segment.claim, journal.next_number, entry, condition, said=said, ask=ask)
@@ -62,7 +62,7 @@ def wait_for_slot(segment: Segment) -> Waits | GoOn | None:
 
 
 def wait_for(segment: Segment, toolbox: Toolbox, call: Block, since: Condition | None) -> Waits | None:
-    """Carry out a waiting call: None when it has its result. `since` is the condition it has waited for."""
+    """Carry out a waiting call: None once it has its result. `since` was waited for already."""
     if since is None:
         condition = toolbox.find_condition(call)
         if isinstance(condition, ToolFinished):
@@ -122,8 +122,9 @@ def is_out_of_time(segment: Segment) -> bool:
 
 
 def leave_undone(history: History) -> Settle | None:
-    """Refuse calls that have not begun, so that only a final answer follows. None if all calls have begun:
-    their effects must be known."""
+    """Refuse calls that have not begun, so that only a final answer follows.
+
+    None if all calls have begun: their effects must be known."""
     begun = history.tools_started | history.spawned.keys()
     undone = [call for call in history.pending.values() if call["id"] not in begun]
     return settle(undone, notes.OUT_OF_TIME) if undone else None

@@ -1,4 +1,4 @@
-"""Keeps a workspace in step with its agent's journal, so that any host can continue the agent.
+"""Keeps a workspace in step with its agent's journal, so any host can continue the agent.
 
 After each call that may change files, a snapshot is pushed to the hub; the journal entry of the call's result names it. A new segment
 restores the workspace to the last such entry. So nothing of an unfinished turn remains, and the push of a worker that has lost the
@@ -67,7 +67,7 @@ class WorkspaceSync(Step):
         return self.keep(result)
 
     def ran(self) -> None:
-        """Finish a command that has no entry of its own. Its files are kept with the next call that may change files."""
+        """End a command without an entry. The next call that may change files keeps its files."""
 
     def due_setup(self) -> Setup | None:
         """The setup that the workspace still needs on this host, if any."""
@@ -84,7 +84,7 @@ class WorkspaceSync(Step):
 
 
 class LocalSnapshots(WorkspaceSync):
-    """Local snapshots of a shared workspace, for people only. Nothing waits for them or fails without them."""
+    """Snapshots of a shared workspace, for people only. Nothing waits or fails for them."""
 
     def keep(self, finished: ToolFinished) -> ToolFinished:
         """Add a snapshot's commit if possible. Never raises."""
@@ -136,7 +136,7 @@ class ThroughHub(WorkspaceSync):
         return None
 
     def enter(self) -> bool:
-        """Restore the workspace from the journal; returns whether the host is new. Raises `GitFailed`, `HubAway`."""
+        """Restore the workspace; returns whether the host is new. Raises `GitFailed`, `HubAway`."""
         raise NotImplementedError
 
     def before_end(self, finished: Finished) -> Finished:
@@ -172,7 +172,7 @@ class ThroughHub(WorkspaceSync):
     # -- an unreachable hub --------------------------------------------------------------------------------
 
     def _patiently(self, act: Callable[[float], Found], give_up_after: float | None = None) -> Found:
-        """Repeat an action until the hub is reachable. Raises `HubAway` when waiting no longer helps."""
+        """Repeat an action until the hub is reachable. Raises `HubAway` when waiting is useless."""
         segment, began, told_at = self._segment, time.monotonic(), 0.0
         pause, seconds = 0.1, _FIRST_SECONDS
         while True:
@@ -188,7 +188,7 @@ class ThroughHub(WorkspaceSync):
                     segment.store.events.show_activity(segment.claim, f"waits for the hub ({error})"[:300])
                 is_late = segment.claim.deadline is not None and segment.claim.now() > segment.claim.deadline
                 if is_late or self._draining() or (give_up_after is not None and away > give_up_after):
-                    raise HubAway(f"the hub is away: {error}") from error
+                    raise HubAway(f"the hub is unreachable: {error}") from error
             with segment.stop.waiting():
                 segment.stop.event.wait(pause)
             segment.stop.check()
@@ -238,7 +238,10 @@ class GitSync(ThroughHub):
         return not was_here
 
     def _is_as_left(self, commit: str) -> bool:
-        """Whether this host left the workspace at that commit. Later changes by the agent's own shells count as the agent's."""
+        """Whether this host left the workspace at that commit.
+
+        Later changes by the agent's own shells count as the agent's.
+        """
         with suppress(OSError):
             known = Repository(self._git_dir, Path(self._segment.spec.workspace))
             is_same = known.tip() == commit and self._boot.read_text() == boot_id()
@@ -260,7 +263,7 @@ class GitSync(ThroughHub):
             self._repository.become(commit)
 
     def _restore_times(self, commit: str) -> None:
-        """Restore the file times that the agent knows, for unchanged files, so that it need not read them again."""
+        """Restore unchanged files' times as the agent knows them, so it need not read them again."""
         history, tree = self._segment.history, Path(self._segment.spec.workspace)
         changed: dict[str, set[str]] = {}
         for path, known in history.files_read.items():
