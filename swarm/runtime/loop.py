@@ -204,9 +204,8 @@ class Loop:
 
     def _take_mail_between_turns(self) -> bool:
         # Mail that does not fit into one turn stays in the mailbox for the next ones.
-        room = (
-            self.history.mail_taken < PAGE_BYTES and not self.spec.definition.command
-        )  # a program reads its mail at once
+        # A program reads its mail as it arrives.
+        room = self.history.mail_taken < PAGE_BYTES and not self.spec.definition.command
         if not self.journal.unread or not room or self.spec.batch:
             return False
         between_turns = self.history.messages[-1]["role"] == "user" and self.history.final_answer is None
