@@ -1,9 +1,9 @@
-"""The engine: agents as Celery tasks. `celery -A swarm.tasks worker` finds `app` here, and loads what it `include`s.
+"""The engine: agents as Celery tasks. `celery -A swarm.tasks worker` finds `app` here.
 
-A Celery message is only a hint that an agent may be runnable; the truth is the agent's record and journal in Redis, and all that
-follows from a hint is checked there. So messages may be lost or doubled without harm.
+A worker loads the modules in `include`. A Celery message only hints that an agent may be runnable. The agent's record and journal in
+Redis decide, so each wake-up is checked there, and lost or doubled messages do no harm.
 
-Whoever only sends to the swarm imports this too, possibly in a worker of an application of its own: nothing here is
+Programs that only send to the swarm import this too, possibly in a worker of their own application. So nothing here is
 registered with Celery at import.
 """
 

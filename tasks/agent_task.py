@@ -1,4 +1,4 @@
-"""The Celery task: one delivery runs one segment of one agent's life."""
+"""The Celery task: one delivery runs one segment of an agent."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from swarm.tasks.publish import TASK_NAME, Payload, carry_out, check_against_rec
 
 log = EventLog("swarm.agent")
 _ROW_CHARACTERS = 1_000
-"""Celery cuts what a task returns at 1 024, and 4 096 bytes are the most that a pipe takes in one part."""
+"""Celery cuts results at 1 024 characters; a pipe takes at most 4 096 bytes in one part."""
 _ASIDE_SECONDS = 30.0
-"""After which one that nobody has fetched is offered to everybody again."""
+"""Delay before an agent that no worker has fetched is offered to all again."""
 _ROW = re.compile(r"<(open|failed|completed) ([0-9.]+)> (.*)", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class FlowerRow:
-    """What a delivery leaves of its agent's row in Flower; `seconds` is how long the agent's life took, from its first segment on.
+    """A delivery's change to its agent's row in Flower. `seconds` counts from the first segment.
 
-    It is returned, and never raised: a failure or an `Ignore` travels to the main process with its traceback, some 30 kB in two parts.
-    A main process that is told to leave between the two reads the rest as a message of its own, fails to, and leaves its
-    children waiting for half a minute. This travels as its `repr`, in one part.
+    A task returns the row and raises nothing. A failure or an `Ignore` would travel to the main process with its traceback, about 30 kB
+    in two parts. A main process that shuts down between the parts misreads the second, and its children wait for half a minute.
+    The row travels as its `repr`, in one part.
     """
 
     state: Literal["open", "failed", "completed"]
@@ -51,20 +51,20 @@ class FlowerRow:
 
     @classmethod
     def read(cls, text: str) -> FlowerRow | None:
-        """The row that has this `repr`; None for any other text."""
+        """Parse the row with this `repr`; None for any other text."""
         found = _ROW.fullmatch(text)
         return None if found is None else cls(found[1], found[3], float(found[2]))  # type: ignore[arg-type]
 
 
 class AgentRequest(Request):  # type: ignore[misc]
-    """A delivery as the worker's main process sees it: the first to know that a child process died."""
+    """A delivery in the worker's main process, which first notices a child process' death."""
 
     reported_dead = False
 
     def send_event(self, type: str, **fields: Any) -> None:
-        """A success is what the row says: one that is to stay open gets no event, one that is over its agent's whole time.
+        """Send the row's event: none for an open row, the agent's whole time for an ended one.
 
-        Celery makes a class of this one whose `on_success` is its own, so the event is the first that can be changed.
+        Celery derives a class with its own `on_success`, so the event is the first thing that can be changed here.
         """
         row = FlowerRow.read(str(fields.get("result"))) if type == "task-succeeded" else None
         match row:
@@ -77,13 +77,13 @@ class AgentRequest(Request):  # type: ignore[misc]
         super().send_event(type, **fields)
 
     def report_dead(self) -> None:
-        """End the claim of the process that ran this delivery; once, for by now a sibling may have the next claim."""
+        """End the claim of this delivery's process, once: a sibling may have the next claim."""
         if not self.reported_dead:
             self.reported_dead = True
             process.report_dead(self.id)
 
     def on_failure(self, exc_info: Any, send_failed_event: bool = True, return_ok: bool = False) -> Any:
-        """A lost process ends its claim at once instead of when the lease runs out."""
+        """End the claim of a lost process at once instead of at the end of its lease."""
         # Billiard wraps the exception to carry its traceback along.
         error = getattr(exc_info.exception, "exc", exc_info.exception)
         if isinstance(error, (WorkerLostError, Terminated)):
@@ -91,20 +91,20 @@ class AgentRequest(Request):  # type: ignore[misc]
         return super().on_failure(exc_info, send_failed_event=send_failed_event, return_ok=return_ok)
 
     def on_timeout(self, soft: bool, timeout: float) -> Any:
-        """A hung process was killed at the hard limit."""
+        """End the claim of a hung process that was killed at the hard limit."""
         if not soft:
             self.report_dead()
         return super().on_timeout(soft, timeout)
 
 
 class AgentTask(Task):  # type: ignore[misc]
-    """The base of the agent task: our request class, and events that keep Flower's row true."""
+    """Base of the agent task, with our request class and events that keep Flower's row correct."""
 
     Request = AgentRequest
     abstract = True
 
     def send_quietly(self, event: str, **fields: Any) -> None:
-        """Send a task event; events are decoration, so a failure to send one is not ours."""
+        """Send a task event. Events are optional, so errors are only logged."""
         try:
             self.send_event(event, **fields)
         except Exception as error:
@@ -113,7 +113,7 @@ class AgentTask(Task):  # type: ignore[misc]
 
 @app.task(name=TASK_NAME, bind=True, base=AgentTask, max_retries=0)  # type: ignore[untyped-decorator]
 def run_agent(self: AgentTask, payload: object) -> FlowerRow:
-    """Run the agent's next segment, if it is runnable and nobody else runs it; returns what is left of its row."""
+    """Run the agent's next segment if it is runnable and unclaimed. Returns its row for Flower."""
     runtime = process.runtime()
     process.drop_silent_connections()
     agent_id = str(self.request.id)
@@ -124,7 +124,7 @@ def run_agent(self: AgentTask, payload: object) -> FlowerRow:
             log_refusal(error)
             return FlowerRow("failed", str(error))
         except (RedisUnavailable, Interrupted) as error:
-            # Nothing is claimed. The outbox offers it again.
+            # Nothing is claimed. The outbox offers the agent again.
             log.warning("agent.not_begun", agent_id=agent_id, why=error)
             return FlowerRow("open", "not begun")
         finally:
@@ -136,7 +136,7 @@ def _run(task: AgentTask, runtime: process.Runtime, known: Payload, stop: Stop) 
     agent_id, patience = known.agent, _Patience(stop)
     store = runtime.store.outlasting(Outage(patience.tell, who=agent_id, check=patience.check))
     if heartbeat.serves_all():
-        # What is to be checked before a claim is checked by it.
+        # The claim itself includes all checks.
         claim = store.agents.claim(agent_id, process.worker_name(), runtime.settings.lease_seconds, known.told())
         if not (isinstance(claim, Refused) and claim.why in ("contradicted", "unknown", "wants")):
             return _run_if_claimed(task, runtime, store, claim, stop, patience)
@@ -165,7 +165,7 @@ def _run_if_claimed(
         return FlowerRow("open", "not runnable")
     patience.claim = claim
     if claim.spec.is_carried and (lack := find_files_lack(needs_of(claim.spec), heartbeat.has())):
-        carry_out(app, store, store.agents.hand_over(claim, "its files cannot be brought here"))
+        carry_out(app, store, store.agents.hand_over(claim, "its files cannot reach this worker"))
         _leave_to_others(store, claim.agent_id, lack)
         return FlowerRow("open", "left to others")
     if claim.generation > 1:
@@ -176,18 +176,18 @@ def _run_if_claimed(
 
 
 def _age(claim: Claim) -> float:
-    """How long the agent has lived, in seconds: from its first segment on, its waits among it."""
+    """Seconds since the agent's first segment began, waits included."""
     return 0.0 if claim.began_at is None else max(0.0, claim.now() - claim.began_at)
 
 
 def _leave_to_others(store: Store, agent_id: str, lack: str) -> None:
-    """Leave a queued agent as it is, for a worker that can serve it: that one fetches it."""
+    """Leave a queued agent for a suitable worker to fetch."""
     log.debug("agent.left", agent_id=agent_id, why=lack)
     carry_out(app, store, store.fleet.set_aside(agent_id, _ASIDE_SECONDS))
 
 
 class _Patience:
-    """How long a delivery waits for a Redis that is away: with a claim, which has something to lose, as long as its job may last."""
+    """Limits a delivery's wait for Redis. With a claim it lasts as long as the job may."""
 
     def __init__(self, stop: Stop) -> None:
         self._stop = stop
@@ -197,12 +197,12 @@ class _Patience:
         log.warning("redis.away", what=what)
 
     def check(self) -> None:
-        """Raise `Interrupted` or `RedisUnavailable` when there is nothing to wait for any more."""
+        """Raise `Interrupted` or `RedisUnavailable` when waiting no longer helps."""
         self._stop.check()
         if self.claim is None and process.draining():
-            raise RedisUnavailable("its worker is going away, and Redis is away")
+            raise RedisUnavailable("its worker is shutting down, and Redis is unreachable")
         if self.claim is not None and self.claim.deadline is not None and self.claim.now() > self.claim.deadline:
-            raise RedisUnavailable("Redis was away until its job's time was over")
+            raise RedisUnavailable("Redis was unreachable until the job's time limit")
 
 
 def _run_segment(task: AgentTask, runtime: process.Runtime, store: Store, claim: Claim, stop: Stop) -> FlowerRow:
@@ -219,13 +219,13 @@ def _run_segment(task: AgentTask, runtime: process.Runtime, store: Store, claim:
         )
         outcome: Outcome = Loop(segment, draining=process.draining).run()
     except (RedisUnavailable, Interrupted) as error:
-        # Not the agent's doing, so it is no death. The outbox offers it again, not this process: at once would be in vain.
-        log.warning("agent.set_back", agent_id=claim.agent_id, why="Redis did not take its step", error=error)
+        # Not the agent's fault, so no death. The outbox offers it later: an immediate attempt would fail, too.
+        log.warning("agent.set_back", agent_id=claim.agent_id, why="Redis did not accept its step", error=error)
         with suppress(RedisError, SwarmError):
-            runtime.store.agents.hand_over(claim, "Redis did not take its step")
+            runtime.store.agents.hand_over(claim, "Redis did not accept its step")
         return FlowerRow("open", "set back")
     except Exception:
-        # A broken invariant. It counts as a death: tried again, but not for ever.
+        # A broken invariant. It counts as a death: retried, but not forever.
         process.report_dead(claim.agent_id)
         raise
     match outcome:

@@ -1,7 +1,7 @@
-"""The worker's side of the batch lane: sends lots, looks for those whose sending was cut short, and gives replies out.
+"""The worker's side of the batch lane: sends lots, recovers lost ones, hands out replies.
 
-Any worker does it; each lot is one worker's at a time. A lot is never sent while a batch may be there that is it: what was sent and not
-heard of is looked for in the API's own list, by time and number of requests, and known by the `custom_id`s of its results.
+Any worker can do it; one worker at a time handles a lot. A lot is never sent again while its batch may exist. If the API's answer was
+lost, the batch is sought in the API's list by time and number of requests, and identified by the `custom_id`s of its results.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from swarm.tasks.publish import carry_out
 log = EventLog("swarm.batches")
 LOOK_EVERY_SECONDS = 1.0
 SETTLED_SECONDS = POST_SECONDS + 60.0
-"""After this long a batch that is not in the API's list will not be."""
+"""How long a sent batch may take to appear in the API's list."""
 _FIRST_LOOK_SECONDS = 2.0
 _LONGEST_LOOK_SECONDS = 60.0
 _AT_ONCE = 100
 
 
 class BatchSender:
-    """One look at what is to be sent, and at what was."""
+    """Sends due lots and checks sent ones, once per call."""
 
     def __init__(self, runtime: process.Runtime) -> None:
         self._runtime, self._batches = runtime, Batches(runtime.store.keyspace)
@@ -57,7 +57,7 @@ class BatchSender:
             self._answer(lot, dict.fromkeys(bodies, _errored(error)))
             return
         except ModelError as error:
-            # It may be there all the same.
+            # The batch may exist all the same.
             log.warning("lot.unheard", lot=lot.id, requests=len(bodies), error=error)
             self._batches.note(lot, "", sure=False, again_in=2 * self._soon)
             return

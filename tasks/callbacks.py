@@ -1,4 +1,4 @@
-"""Publishing what follows the ends of jobs, on the brokers of other applications."""
+"""Publishes callbacks of ended jobs on the brokers of other applications."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from swarm.store.store import Store
 
 log = EventLog("swarm.callbacks")
 PUBLISH_SECONDS = 0.5
-"""How often it is looked for sequels that are due."""
+"""Interval between looks for due callbacks."""
 _AGAIN_SECONDS = 5.0
 _IN_URL = ("global_keyprefix", "master_name")
-"""Options of Celery's transport without which a message would not get to where the application looks."""
+"""Transport options that a message needs to reach the application's queue."""
 _TIMEOUT_SECONDS = 10.0
 
 
 def read_signature(given: Mapping[str, Any], job_id: str) -> dict[str, Any]:
-    """What is kept of a signature: JSON, with its queue, and with ids that are derived from the job.
+    """Convert a signature to JSON with its queue, and with ids derived from the job.
 
     Raises `ConfigurationError` for one that cannot be published from elsewhere.
     """
@@ -50,7 +50,7 @@ def read_signature(given: Mapping[str, Any], job_id: str) -> dict[str, Any]:
     if len(document) > MAX_CALLBACK_BYTES:
         raise ConfigurationError(
             f"on_end: the signature of {first['task']} has {len(document) // 1024} KiB, more than {MAX_CALLBACK_BYTES // 1024} KiB; "
-            "pass a reference to what is large"
+            "pass references to large values"
         )
     return dict(json.loads(document))
 
@@ -58,7 +58,7 @@ def read_signature(given: Mapping[str, Any], job_id: str) -> dict[str, Any]:
 def _settle(step: Signature, task_id: str) -> dict[str, Any]:
     options = {"task_id": task_id, **step.options}
     if not options.get("queue") and not options.get("routing_key"):
-        # Only its own application knows where its tasks go.
+        # Only its own application knows the routes of its tasks.
         options["queue"] = step.app.amqp.router.route(options, step.task, step.args, step.kwargs)["queue"]
     queue = options.pop("queue", None)
     if queue is not None:
@@ -68,12 +68,12 @@ def _settle(step: Signature, task_id: str) -> dict[str, Any]:
 
 
 def tell_end(view: JobView) -> dict[str, Any]:
-    """What a task is told of a job that has ended, as its first argument."""
+    """The first argument of a callback: the ended job."""
     return view.model_dump(mode="json", include={"id", "state", "text", "data", "reason"})
 
 
 class Publishing:
-    """One look for what is due on one broker. Several workers may look: each sequel is taken by one of them."""
+    """Publishes due callbacks on one broker. Several workers may; each callback goes to one."""
 
     def __init__(self, store: Store, broker: str, url: str) -> None:
         self._store, self._broker = store, broker
@@ -87,7 +87,7 @@ class Publishing:
             try:
                 self._publish(due)
             except Exception as error:
-                # A broken connection has many names.
+                # Connection errors have many types.
                 log.warning("callback.put_off", job_id=due.job_id, broker=self._broker, error=repr(error))
                 self._callbacks.put_off(due.job_id, _AGAIN_SECONDS)
 
@@ -95,7 +95,7 @@ class Publishing:
         signature = maybe_signature(dict(due.callback.signature), app=self._app)
         told = due.callback.confirmed or signature.immutable
         arguments = () if told else (tell_end(self._store.jobs.get(due.job_id)),)
-        # To the queue by its name, undeclared: how it is bound, and with what arguments, is that application's.
+        # To the queue by its name, undeclared: its application decides on its bindings and arguments.
         signature.apply_async(arguments, declare=[], add_to_parent=False)
         log.info("callback.published", job_id=due.job_id, broker=self._broker, task=signature.task)
         if not due.callback.confirmed:
@@ -103,7 +103,7 @@ class Publishing:
 
 
 class Stranded:
-    """Tells in the log what nobody can publish: once, until that is over."""
+    """Logs callbacks that no worker can publish, once until that changes."""
 
     def __init__(self) -> None:
         self._told: set[str] = set()
@@ -116,7 +116,7 @@ class Stranded:
 
 
 def split_options(url: str) -> tuple[str, dict[str, str]]:
-    """A broker's address, and what its URL says of the transport's options: `redis://host/1?global_keyprefix=shop:`."""
+    """Split a broker's URL, `redis://host/1?global_keyprefix=shop:`, into address and options."""
     address, _, query = url.partition("?")
     given = parse_qsl(query, keep_blank_values=True)
     options = {name: value for name, value in given if name in _IN_URL}
@@ -132,7 +132,7 @@ def _settings(url: str, options: Mapping[str, str]) -> dict[str, Any]:
     return {
         "broker_transport_options": {**bounds, **options},
         "broker_connection_timeout": _TIMEOUT_SECONDS,
-        # What cannot be sent now is due again; nothing waits for it.
+        # Unsent callbacks become due again; nothing waits for them.
         "task_publish_retry": False,
         "task_serializer": "json",
         "accept_content": ["json"],

@@ -1,4 +1,4 @@
-"""Celery's connection to Redis: one client for many commands, and no entry that Kombu cannot read."""
+"""Celery's connection to Redis: one client for many commands, and only readable entries."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from swarm.tasks.entries import log_refusal, read_entry
 
 
 class _Client(Redis):
-    """A client that a queue brings nothing by but messages: an entry that is none counts as nothing, and is told."""
+    """A client that passes only messages from a queue. It drops and logs any other entry."""
 
     def parse_response(self, connection: Any, command_name: Any, **options: Any) -> Any:
         reply = super().parse_response(connection, command_name, **options)  # type: ignore[no-untyped-call]
@@ -33,22 +33,22 @@ def _is_message(raw: bytes) -> bool:
 
 
 class _QoS(redis.QoS):  # type: ignore[misc]
-    """Kombu's record of messages that were taken and not yet acknowledged; what in it is no message is forgotten."""
+    """Kombu's record of unacknowledged messages, which forgets unreadable ones."""
 
     def restore_by_tag(self, tag: Any, client: Any = None, leftmost: bool = False) -> None:
         try:
             super().restore_by_tag(tag, client, leftmost)
         except (ValueError, TypeError, RecursionError) as error:
             self._remove_from_indices(tag).execute()
-            log_refusal(PayloadRefused(f"what was kept of a message that was taken: {type(error).__name__}"))
+            log_refusal(PayloadRefused(f"a kept message that cannot be read: {type(error).__name__}"))
 
 
 @cache
 def sparing(channel: type[Any]) -> type[Any]:
-    """The transport's channel, but it keeps the client that it talks to Redis through.
+    """Make the transport's channel keep its Redis client.
 
-    Kombu makes one for each message that is sent, taken or acknowledged, a sixth of what a worker's main process does. All of them
-    are alike: what differs are the connections, which they take from the channel's pool, and that stays as it is.
+    Kombu makes a client for each message sent, taken or acknowledged: a sixth of the main process's work. All clients are alike. Only
+    their connections differ, and those still come from the channel's pool.
     """
 
     class Sparing(channel):  # type: ignore[misc]
@@ -59,7 +59,7 @@ def sparing(channel: type[Any]) -> type[Any]:
             return _Client
 
         def _handle_message(self, client: Any, reply: Any) -> Any:
-            """A broadcast; Kombu passes over one without data."""
+            """Handle a broadcast. Kombu ignores one without data."""
             said = super()._handle_message(client, reply)
             if said and bytes_to_str(said["type"]).endswith("message") and not _is_message(said["data"]):
                 said["data"] = None
@@ -77,10 +77,10 @@ def sparing(channel: type[Any]) -> type[Any]:
 
 
 class SparingConnection(Connection):  # type: ignore[misc]
-    """A connection whose channels are sparing."""
+    """A connection whose channels keep their client."""
 
     def create_transport(self) -> Any:
-        """The transport of its URL."""
+        """Make the transport of the connection's URL."""
         transport = super().create_transport()
         if hasattr(transport.Channel, "_create_client"):
             transport.Channel = sparing(transport.Channel)
@@ -88,7 +88,7 @@ class SparingConnection(Connection):  # type: ignore[misc]
 
 
 class SparingAMQP(AMQP):  # type: ignore[misc]
-    """Makes connections that are sparing."""
+    """Makes connections whose channels keep their client."""
 
     Connection = SparingConnection
     BrokerConnection = SparingConnection

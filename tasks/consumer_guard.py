@@ -1,7 +1,7 @@
-"""Whether the broker's connection still brings messages: what a silent or a replaced one costs is a second, and no message.
+"""Checks that the broker's connection brings messages. A silent one costs only a second.
 
-Guarantees: a connection that has ended without a word is made anew within about a second, and what it may have swallowed is sent
-again; other connections that the worker's processes had then are not used any more either.
+Guarantees: a silently closed connection is replaced within about a second, and messages lost on it are sent again.
+The worker's processes also drop other connections opened before that.
 """
 
 from __future__ import annotations
@@ -26,20 +26,21 @@ from swarm.tasks.publish import publish_agents
 
 log = EventLog("swarm.listening")
 ASK_SECONDS = 0.5
-"""How long Redis waits for a message before it says that there is none: a connection that is there says something so often."""
+"""Longest wait of Redis before it answers with no message: a sign of a live connection."""
 LOOK_SECONDS = 0.2
 SILENT_LOOKS = 5
-"""So many looks in a row without an answer, and the connection counts as ended. Looks, not seconds: a worker that was stopped or
-starved has looked once."""
+"""Looks in a row without an answer after which a connection counts as closed.
+
+Looks, not seconds: a worker that was suspended or starved has looked once."""
 DEAF_LOOKS = 3
-"""So often in a row, a second apart, messages wait for a worker that could take one, before its connection is made anew."""
+"""Looks in a row, a second apart, at waiting messages before a worker with room reconnects."""
 
 _deaf = threading.Event()
 _line: _BrokerConnection | None = None
 
 
 class _BrokerConnection:
-    """The connection by which messages come, as the consumer has it now."""
+    """The consumer's current connection for messages."""
 
     def __init__(self, consumer: Any) -> None:
         transport = consumer.connection.transport
@@ -57,11 +58,11 @@ class _BrokerConnection:
         self._poller.on_readable = on_readable
 
     def is_silent(self) -> bool:
-        """Whether Redis has not answered for as many looks as count. Called by another thread, at intervals."""
+        """Whether Redis has missed enough looks. Called by another thread, at intervals."""
         waiting = [channel._in_poll for channel in list(self._poller._channels) if channel._in_poll]
         sockets = [connection._sock for connection in waiting if connection._sock is not None]
         answered, self._answered = self._answered, False
-        # What the main process has not come to read is an answer.
+        # Data that the main process has not read yet counts as an answer.
         if answered or not sockets or _readable(sockets):
             self._silent = 0
         else:
@@ -69,7 +70,7 @@ class _BrokerConnection:
         return self._silent > 0 and self._silent % SILENT_LOOKS == 0
 
     def hang_up(self) -> None:
-        """End its connections for whoever waits for an answer by one of them: the consumer then makes them anew."""
+        """Shut the consumer's connections down, so that pending reads fail and it reconnects."""
         events = self._consumer.event_dispatcher
         for connection in filter(None, (self._consumer.connection, events and events.connection)):
             for channel in list(connection.transport.channels):
@@ -86,10 +87,10 @@ def _readable(sockets: list[socket.socket]) -> bool:
 
 
 class ReconnectGuard(bootsteps.StartStopStep):  # type: ignore[misc]
-    """Has the broker's connection made anew when no message would arrive by it any more.
+    """Reconnects to the broker when the current connection can bring no more messages.
 
-    A client that finds its connection broken before it first uses it makes another one and says nothing. Kombu hears of the end
-    and asks for messages no longer, nor does it look at the new connection. And a connection may end without anybody being told.
+    A client that finds its connection broken before first use silently makes another one. Kombu notices the end, stops asking for messages
+    and ignores the new connection. A connection may also end without any notice.
     """
 
     requires = ("celery.worker.consumer.tasks:Tasks",)
@@ -99,11 +100,11 @@ class ReconnectGuard(bootsteps.StartStopStep):  # type: ignore[misc]
         self._asking: set[Callable[[], None]] = set()
 
     def include_if(self, consumer: Any) -> bool:
-        """Only an event loop forgets to ask; the thread pool asks each time."""
+        """Include this step only with an event loop: the thread pool asks each time."""
         return consumer.hub is not None
 
     def start(self, consumer: Any) -> None:
-        """The consumer has a connection."""
+        """Start with the consumer's new connection."""
         global _line
         self._on_tick = consumer.hub.on_tick
         self._asking = {callback for callback in self._on_tick if callback.__module__ == "kombu.transport.redis"}
@@ -111,14 +112,14 @@ class ReconnectGuard(bootsteps.StartStopStep):  # type: ignore[misc]
         _line = _BrokerConnection(consumer)
 
     def stop(self, consumer: Any) -> None:
-        """The consumer closes its connection."""
+        """Stop when the consumer closes its connection."""
         global _line
         self._on_tick.discard(self._check)
         _line = None
 
     def _check(self) -> None:
         if not self._asking <= self._on_tick:
-            raise ConnectionError("the connection was replaced by another one, which nobody reads")
+            raise ConnectionError("the connection was replaced by one that no consumer reads")
         if _deaf.is_set():
             _deaf.clear()
             raise ConnectionError("messages wait in Redis, and the connection brings none")
@@ -128,7 +129,7 @@ app.steps["consumer"].add(ReconnectGuard)
 
 
 class Hearing:
-    """Finds out that this worker has become deaf: messages wait, it has a free process, and yet none has come for a while."""
+    """Detects a deaf worker: messages wait, a process is free, but none has arrived lately."""
 
     def __init__(self, pool: Any) -> None:
         self._pool = pool
@@ -136,7 +137,7 @@ class Hearing:
 
     def __call__(self) -> None:
         if process.draining():
-            return  # it takes no more messages, and soon has no pool
+            return  # a leaving worker takes no messages, and soon has no pool
         runtime, came = process.runtime(), worker_state.all_total_count[0]
         free = self._pool.num_processes - len(worker_state.reserved_requests)
         queued = runtime.store.fleet.queue_length(runtime.settings.key_prefix)
@@ -148,16 +149,16 @@ class Hearing:
 
 
 class Silence:
-    """Ends connections that have ended in silence, and sends again what they may have swallowed: given by Redis, got by nobody."""
+    """Ends silent connections, and sends messages again that were lost on them."""
 
     def __init__(self) -> None:
         self._swallowed = False
 
     def __call__(self) -> None:
         line = _line
-        # One that is set aside asks for nothing, so nothing is said to it.
+        # A drained worker asks for nothing, so Redis sends it nothing.
         if line is not None and line.is_silent() and not process.is_set_aside():
-            log.warning("connection.silent", effect="it is made anew")
+            log.warning("connection.silent", effect="the worker reconnects")
             self._swallowed = True
             process.drop_connections()
             line.hang_up()
@@ -175,10 +176,10 @@ class Silence:
 
 
 def list_queued(store: Store, queue: str) -> list[str]:
-    """The agents whose messages are queued, for all or for one worker: few, for only few are sent for at a time."""
+    """List agents with queued messages, for all workers or one; few are sent at a time."""
     found = []
     for raw in store.fleet.queued(queue):
-        # What is none is refused by the one who reads it.
+        # The reader of an invalid entry refuses it.
         with suppress(PayloadRefused):
             found.append(str(read_entry(raw).headers.get("id")))
     return found

@@ -1,7 +1,7 @@
-"""What an entry of the broker's queues must be. Kombu and Celery end a worker over an entry that they cannot read.
+"""Validates entries of the broker's queues: unreadable ones would end the worker.
 
-Two checks, for what has two readers. `read_entry` is asked before Kombu has an entry: is it a message at all? `check_wake_up` before
-Celery has the message: is it a wake-up for an agent? Whether that agent exists, and is runnable, is then the store's to say.
+Two checks protect two readers. `read_entry` checks for Kombu that an entry is a message; `check_wake_up` checks for Celery that the message
+is an agent's wake-up. The store then decides whether that agent exists and is runnable.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from swarm.tasks.publish import ID_PATTERN, TASK_NAME
 
 log = EventLog("swarm.queue")
 MAX_BYTES = 1 << 20
-"""Of an entry. A wake-up has about 1 KiB; only an order to stop many agents has more."""
+"""Size limit of an entry. A wake-up has about 1 KiB; only stops of many agents have more."""
 
 
 def _encodable(text: str) -> str:
-    text.encode()  # JSON can hold half of a character, which nothing can be written with
+    text.encode()  # JSON can hold half a character, which cannot be encoded
     return text
 
 
@@ -48,7 +48,7 @@ class _Properties(_EntryPart):
 
 
 class Entry(_EntryPart):
-    """A message as Kombu writes it; what is not named here, nobody reads before the body."""
+    """A message as Kombu writes it. Only the fields named here are read before the body."""
 
     body: str
     content_type: Literal["application/json"] = Field(alias="content-type")
@@ -71,7 +71,7 @@ class Entry(_EntryPart):
 
 
 class _Headers(_EntryPart):
-    """What Celery acts on before it hands a message to a pool process."""
+    """Headers that Celery acts on before it passes a message to a pool process."""
 
     task: str = Field(pattern=f"^{re.escape(TASK_NAME)}$")
     id: str = Field(pattern=ID_PATTERN)
@@ -79,7 +79,7 @@ class _Headers(_EntryPart):
     parent_id: _Text | None = None
     argsrepr: _Text | None = None
     kwargsrepr: _Text | None = None
-    # A wake-up is for now, and for whoever takes it.
+    # A wake-up is for now, and for any worker.
     eta: None = None
     expires: None = None
     shadow: None = None
@@ -93,11 +93,11 @@ class _WakeUp(_EntryPart):
 
 
 def read_entry(raw: bytes) -> Entry:
-    """Read an entry of a queue, or a broadcast. Raises `PayloadRefused` saying what of it is wrong."""
+    """Read an entry of a queue, or a broadcast. Raises `PayloadRefused` with the fault."""
     if len(raw) > MAX_BYTES:
         raise PayloadRefused(f"an entry of {len(raw)} bytes; at most {MAX_BYTES} are read")
     try:
-        # Kombu's own reader: what it cannot read, or reads as something else, is what counts.
+        # Kombu's own reader decides whether an entry is valid.
         return Entry.model_validate(loads(bytes_to_str(raw)))
     except ValidationError as error:
         raise PayloadRefused(_say(error, "an entry that is no message of Celery's")) from error
@@ -106,7 +106,7 @@ def read_entry(raw: bytes) -> Entry:
 
 
 def check_wake_up(message: Any) -> None:
-    """Raise `PayloadRefused` for a message, as Kombu read it, that is no wake-up for an agent."""
+    """Raise `PayloadRefused` for a message, as Kombu read it, that is no agent's wake-up."""
     try:
         _WakeUp.model_validate({"headers": message.headers, "body": message.payload})
     except ValidationError as error:
@@ -116,7 +116,7 @@ def check_wake_up(message: Any) -> None:
 
 
 def log_refusal(error: PayloadRefused) -> None:
-    """Log that a message was refused, and why, with no word of its content."""
+    """Log a refused message and the reason, without its content."""
     log.warning("message.refused", error=f"PayloadRefused({error})")
 
 

@@ -1,4 +1,4 @@
-"""Fetching: a worker that has a free process takes agents that others had to leave, or were left and too slow to take."""
+"""Fetching: a worker with a free process takes agents that others left or take too slowly."""
 
 from __future__ import annotations
 
@@ -20,47 +20,47 @@ from swarm.tasks.publish import QUEUE_SECONDS, carry_out, publish_agents
 
 log = EventLog("swarm.fetching")
 FETCH_SECONDS = 0.5
-"""How often a worker with a free process looks."""
+"""Interval of looks by a worker with a free process."""
 SPECIAL_FETCH_SECONDS = 0.1
-"""The same for one that offers what others do not, and is rung for besides: such agents come this way whenever they are woken."""
+"""Interval for a worker with special offers, which is also signalled for its agents."""
 _LOOKED_AT = 200
 
 
 def own_queue() -> str:
-    """The queue that only this worker reads."""
+    """Name the queue that only this worker reads."""
     return f"{process.runtime().settings.key_prefix}.{process.worker_name()}"
 
 
 @signals.celeryd_after_setup.connect  # type: ignore[untyped-decorator]
 def _read_own_queue(instance: Any, **_: Any) -> None:
-    # Not declared: that would leave a trace of each worker that ever was.
+    # Not declared: that would leave a trace of every past worker.
     instance.app.amqp.queues.select_add(Queue(own_queue(), routing_key=own_queue(), no_declare=True))
 
 
 class Fetching:
-    """Looks for agents that were set aside and fit this worker, and sends itself as many as it can run soon."""
+    """Finds agents set aside that fit this worker; sends itself as many as it can run soon."""
 
     def __init__(self, pool: Any) -> None:
         self._pool = pool
         self._seen: tuple[int, Has] | None = None
-        """As of when nothing that is there fits, and what this worker had then."""
+        """State of the aside queue and of this worker when nothing fitted."""
         self._first = 0
 
     def __call__(self) -> None:
         if process.draining():
-            return  # it takes no more, and soon has no pool
+            return  # a leaving worker takes no agents, and soon has no pool
         store, size = process.runtime().store, self._pool.num_processes
         free = size - len(worker_state.reserved_requests)
         if free <= 0:
             return
         now = (store.fleet.aside_news(), heartbeat.has())
-        # Only jobs of a hub have any.
+        # Only jobs with a hub have late agents.
         if now[1].hub and (late := store.fleet.take_late(free)):
             _send_to_self(store, late)
         if not now[0] or now == self._seen:
             return
         found = store.fleet.aside(self._first, _LOOKED_AT)
-        # Some more than can start at once, so that a process that becomes free finds a message.
+        # Some more than can start at once, so that the next free process finds a message.
         fitting = _find_fitting(store, found, now[1])[: free + max(2, size // 4)]
         if fitting:
             _fetch(store, fitting)
@@ -72,7 +72,7 @@ class Fetching:
 
 
 class Rung:
-    """The same when it is rung for, and now and then: a process may have become free."""
+    """Fetches on a signal, and regularly because a process may have become free."""
 
     def __init__(self, fetching: Fetching) -> None:
         self._fetching = fetching
@@ -81,13 +81,13 @@ class Rung:
         try:
             process.runtime().store.fleet.wait_bell(process.worker_name(), SPECIAL_FETCH_SECONDS)
         except RedisError:
-            time.sleep(FETCH_SECONDS)  # an error comes at once, and is said each time
+            time.sleep(FETCH_SECONDS)  # an error returns at once, and is logged each time
             raise
         self._fetching()
 
 
 def _find_fitting(store: Store, agent_ids: list[str], has: Has) -> list[str]:
-    """Those that fit, of each job one after the other: no job's many keep another's waiting."""
+    """Find fitting agents, alternating between jobs so that no large job delays the others."""
     found, of_job = [], Counter[str]()
     for agent_id, hint in zip(agent_ids, store.agents.hints(agent_ids), strict=True):
         needs = read_needs(hint.needs) if hint is not None else None
@@ -107,5 +107,5 @@ def _fetch(store: Store, agent_ids: list[str]) -> None:
 
 def _send_to_self(store: Store, agent_ids: list[str]) -> None:
     publish_agents(app, store, agent_ids, queue=own_queue())
-    # Whoever ends leaves nothing behind; the outbox has what it did not read.
+    # A worker that ends leaves no queue behind; unread messages stay in the outbox.
     store.fleet.keep_queue(own_queue(), QUEUE_SECONDS)

@@ -1,4 +1,4 @@
-"""What a worker has and lacks, and how the fleet is told."""
+"""The worker heartbeat: what a worker offers and lacks, as the fleet sees it."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ from swarm.tools.outside import find_outside_tools
 from swarm.tools.registry import find_offers
 
 ANNOUNCED_SECONDS = 10.0
-"""For how long what a worker says of itself holds."""
+"""How long a heartbeat is valid."""
 _REFUSALS_BYTES = 16_384
 _LONGEST_REASON = 1_000
 _refusals: mmap.mmap | None = None
-"""JSON: by model, until when this worker does not ask for it any more, and why. Its children and it share this."""
+"""Refused models as JSON: model, end, reason. Shared with the children of this worker."""
 _node, _processes = "", 0
 _started_at = time.time()
 
 
 def share() -> None:
-    """Have the children that are forked from now on tell their main process which models were refused."""
+    """Share refused models between the main process and children forked later."""
     global _refusals
     _refusals = mmap.mmap(-1, _REFUSALS_BYTES)
 
 
 def prepare() -> None:
-    """Find out, once for all children, what does not change while the worker runs."""
+    """Compute values that stay constant while the worker runs, once for all children."""
     _offers()
     _version()
 
 
 def has() -> Has:
-    """What this worker has now."""
+    """Describe this worker's current offers."""
     settings = process.worker_settings()
     only_job = settings.only_job if settings.job_file is None else read_job(settings.job_file)
     hub = {"hub": settings.hub, "checkouts": str(settings.checkouts_folder())} if settings.hub else {}
@@ -67,14 +67,14 @@ def has() -> Has:
 
 
 def _lacks(settings: Settings) -> dict[str, str]:
-    """Models that cannot be used now, and why; `*`: all of them."""
+    """Unusable models with reasons; `*` stands for all."""
     if missing := explain_missing(settings):
         return {ANY_MODEL: missing}
     return {model: why for model, (until, why) in _read_refusals().items() if until > time.time()}
 
 
 def serves_all() -> bool:
-    """Whether there is no agent that wants nothing special and that this worker could not serve, as far as it knows."""
+    """Whether this worker, as far as it knows, can serve every agent without special needs."""
     settings = process.worker_settings()
     return settings.only_job is None and settings.job_file is None and not _lacks(settings)
 
@@ -88,19 +88,22 @@ def _version() -> str:
 
 
 def introduce(node: str, processes: int) -> None:
-    """Celery's name of this worker, and how many agents it can run at once. Called in the main process, before it tells what it has."""
+    """Set Celery's name of this worker, and how many agents it can run at once.
+
+    Called in the main process, before the first heartbeat.
+    """
     global _node, _processes
     _node, _processes = node, processes
 
 
 def names() -> tuple[str, ...]:
-    """What this worker goes by: its host, its own name, and Celery's."""
+    """This worker's names: its host, its own name, and Celery's."""
     return socket.gethostname(), process.worker_name(), _node
 
 
 @cache
 def _offers() -> dict[str, str]:
-    """What of this worker not every worker has; a capability that is at home on some only adds its own here."""
+    """Offers that not every worker has. Capabilities of only some workers add theirs here."""
     settings = process.worker_settings()
     tags = settings.tag_names()
     tools = find_offers(tags, sandboxed=isinstance(choose_backend(settings.sandbox), Backend))
@@ -111,7 +114,7 @@ def _offers() -> dict[str, str]:
 
 
 def note_refusal(model: str, why: str) -> None:
-    """This worker was refused a model: for a while it leaves agents that need it to others."""
+    """Record that a model refused this worker, which then leaves its agents to others."""
     if _refusals is not None:
         until = time.time() + process.worker_settings().recheck_seconds
         known = {name: entry for name, entry in _read_refusals().items() if entry[0] > time.time()}
@@ -122,7 +125,7 @@ def note_refusal(model: str, why: str) -> None:
 
 
 def announce() -> None:
-    """Tell the fleet what this worker has."""
+    """Send this worker's heartbeat to the fleet."""
     process.runtime().store.fleet.announce(process.worker_name(), has(), ANNOUNCED_SECONDS)
     if brokers := process.runtime().settings.brokers:
         Callbacks(process.runtime().store.keyspace).know(brokers)
@@ -133,5 +136,5 @@ def announce() -> None:
 def _read_refusals() -> dict[str, tuple[float, str]]:
     try:
         return dict(json.loads(_refusals[:])) if _refusals is not None else {}
-    except ValueError:  # empty still, or a sibling writes just now
+    except ValueError:  # still empty, or a sibling is writing
         return {}

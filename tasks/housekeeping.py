@@ -1,4 +1,4 @@
-"""What a worker's host holds of agents' files, kept within bounds: by one worker of the host at a time, beside all else."""
+"""Limits the agents' files on a host. One worker of the host at a time does it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CLEAN_SECONDS = 60.0
 
 
 class Housekeeper:
-    """Looks at the checkouts of this host, and removes what can go."""
+    """Measures the checkouts of this host, and removes unneeded ones."""
 
     def __init__(self, settings: Settings, store: Store) -> None:
         self._checkouts, self._most_bytes = settings.checkouts_folder(), settings.checkouts_mib << 20
@@ -44,7 +44,7 @@ class Housekeeper:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            return  # another worker of this host does it
+            return  # another worker of this host is at it
         else:
             self._clean()
         finally:
@@ -59,19 +59,19 @@ class Housekeeper:
         known = self._look([one.name for one in held])
         for name in choose(held, known, most_bytes=self._most_bytes, now=time.time()):
             leave_alone(self._checkouts, name)
-            # Whoever took the agent before that mark was there has said so by now.
+            # A worker that took the agent before the mark existed has recorded so by now.
             if self._look([name]).get(name, "free") == "free" and take_away(self._checkouts, name):
                 log.info("files.removed", name=name, bytes=self._measured[name].bytes)
 
     def _measure(self, one: Leftover) -> Leftover:
-        """Its size, looked at anew only where it has been used since."""
+        """Measure a checkout again only if it was used since the last time."""
         before = self._measured.get(one.name)
         if before is not None and before.used_at == one.used_at:
             return before
         return replace(one, bytes=measure(self._checkouts, one.name))
 
     def _look(self, names: list[str]) -> dict[str, AddressState]:
-        """How those of these agents stand that are known."""
+        """Find the states of known agents."""
         views, hints = self._store.agents.find(names), self._store.agents.hints(names)
         return {
             view.id: _judge(view, hint is not None and hint.carried)
@@ -81,7 +81,7 @@ class Housekeeper:
 
 
 class SpareCheckouts:
-    """Makes the checkouts that agents of this host would have had a use for."""
+    """Makes spare checkouts that agents of this host could have used."""
 
     def __init__(self, settings: Settings) -> None:
         self._checkouts = settings.checkouts_folder()

@@ -1,7 +1,7 @@
-"""What one worker process has: its name on the fleet, its connections, and the agents it runs now.
+"""The state of a worker process: its name in the fleet, connections and running agents.
 
-A prefork worker's main process names itself, loads and builds what is heavy and freezes it; its children open their own
-connections on first use. In a thread pool all of this is shared and thread-safe.
+A prefork worker's main process names itself, loads heavy modules and freezes them. Its children open their own
+connections on first use. A thread pool shares all of this, thread-safe.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 log = EventLog("swarm.process")
 STOP_SIGNAL = signal.SIGUSR2
-"""Sent by the main process to the child that runs an agent which must stop; whose id it finds in memory that they share."""
+"""Sent to a child whose agent must stop. Shared memory holds the agent's id."""
 _STOP_WIDTH = 64
 
 
@@ -54,14 +54,14 @@ class Runtime:
         self.settings = settings
         find_outside_tools(settings.tools)
         if settings.managed_hooks is not None:
-            read_managed(settings.managed_hooks)  # a worker that cannot have them takes no agent
+            read_managed(settings.managed_hooks)  # a worker without them takes no agent
         self.store = Store(connect(settings, timeout_seconds=WORKER_TIMEOUT_SECONDS), settings.key_prefix)
         self.disk = Disk(self.store.keyspace, settings.durability)
         self._models: dict[str | None, AnthropicModel] = {}
         self._lock = threading.Lock()
 
     def model_for(self, spec: AgentSpec) -> Model:
-        """The model an agent talks to: the settings' provider, or the rehearsal server its job names."""
+        """The model for an agent: the settings' provider, or its job's rehearsal server."""
         if spec.definition.command:
             return ProgramModel(spec)
         return self.model_at(spec.base_url)
@@ -78,85 +78,85 @@ class Runtime:
             return model
 
     def forget_models(self) -> None:
-        """Make new clients from now on: a call that was torn apart may have left a lock of the old one held."""
+        """Make new clients from now on: an interrupted call may have left the old one locked."""
         with self._lock:
             self._models.clear()
 
 
-# Re-entrant: a signal handler of the main process may ask for the runtime while it is being made.
+# Re-entrant: a signal handler of the main process may need the runtime while it is being made.
 _lock = threading.RLock()
 _runtimes: dict[int, Runtime] = {}
 _for_children: Runtime | None = None
-"""Made before the fork and never used by the main process, so that no child inherits a lock that is held."""
+"""Made before the fork, unused by the main process, so children inherit no held lock."""
 _running: dict[str, Stop] = {}
 _draining: mmap.mmap | None = None
 _to_stop: mmap.mmap | None = None
 _to_stop_lock = threading.Lock()
 _drops: mmap.mmap | None = None
-"""How often the main process has found that connections had ended in silence."""
+"""Number of times the main process has found silently closed connections."""
 _dropped: dict[int, int] = {}
-"""By process, up to which of these its connections were dropped."""
+"""Last value of `_drops` that was applied, per process."""
 _main_pid = 0
 _LEAVING, _SET_ASIDE = 1, 2
-"""Why a worker takes no agents: it ends; or somebody wants its host free."""
+"""Why a worker takes no agents: it is shutting down, or its host is drained."""
 
 
 def runtime() -> Runtime:
-    """This process's runtime, made on first use; none connects before its first command, so a forked child shares nothing."""
+    """This process's runtime, made on first use. Forked children share no connection."""
     with _lock:
         found = _runtimes.get(os.getpid())
         if found is None:
-            # The main process's own stays where it is: letting it go would close what the main process still uses.
+            # The main process keeps its own runtime: releasing it would close connections in use.
             found = _runtimes[os.getpid()] = _for_children or Runtime(worker_settings())
         return found
 
 
 def drop_connections() -> None:
-    """Connections have ended in silence: no process of this worker uses those that it has any more. Called in the main process."""
+    """Drop all connections of this worker after a silent loss. Called in the main process."""
     if _drops is not None:
         _drops[:] = (int.from_bytes(_drops[:], "little") + 1).to_bytes(8, "little")
     drop_silent_connections()
 
 
 def drop_silent_connections() -> None:
-    """Drop this process's connections if the main process has found since the last time that such have ended in silence."""
+    """Drop this process's connections if the main process has found silent ones since."""
     count = int.from_bytes(_drops[:], "little") if _drops is not None else 0
     if _dropped.get(os.getpid(), 0) != count:
         _dropped[os.getpid()] = count
         hang_up(runtime().store.connections)
-        # To close the broker's one by one would be to say goodbye on each. Whoever uses one just now keeps it.
+        # Closing the broker's connections would send a goodbye on each. A connection in use is kept.
         pools.connections.clear()
         pools.producers.clear()
         app._pool = app.amqp._producer_pool = None
 
 
 def hang_up(pool: Any) -> None:
-    """End the connections of a pool: whoever waits for an answer by one of them makes another one and asks again."""
+    """Shut a pool's connections down: a pending command reconnects and repeats."""
     for connection in [*pool._available_connections, *pool._in_use_connections]:
         if (sock := connection._sock) is not None:
-            # Not closed: that is for whoever reads from it.
+            # Not closed: its reader does that.
             with suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
 
 
 @cache
 def worker_settings() -> Settings:
-    """Read in the main process; reading them again would cost every child two megabytes."""
+    """Settings, read once in the main process: in a child they would cost two megabytes."""
     return load_settings()
 
 
 @cache
 def worker_name() -> str:
-    """This worker's name on the fleet; first asked for in the main process, so its children carry the same one."""
+    """This worker's name in the fleet, first used in the main process and so its children's."""
     return f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:6]}"
 
 
-# -- the agents that run here --------------------------------------------------------------------------------
+# -- running agents ------------------------------------------------------------------------------------------
 
 
 @contextmanager
 def running(agent_id: str) -> Iterator[Stop]:
-    """Register a segment for as long as it runs, so that it can be told to stop."""
+    """Register a running segment, so that it can be stopped."""
     stop = Stop(agent_id)
     _running[agent_id] = stop
     try:
@@ -167,7 +167,7 @@ def running(agent_id: str) -> Iterator[Stop]:
 
 
 def stop_here(agent_id: str) -> bool:
-    """Tell a segment of this very process to stop."""
+    """Stop a segment of this process."""
     stop = _running.get(agent_id)
     if stop is not None:
         stop.requested = True
@@ -176,7 +176,7 @@ def stop_here(agent_id: str) -> bool:
 
 
 def stop_child(agent_id: str, pid: int) -> None:
-    """Tell the pool child that runs an agent to stop it; by now the child may run another one, which goes on."""
+    """Stop an agent in its pool child. Another agent that the child runs by now continues."""
     if _to_stop is None:
         return
     with _to_stop_lock:
@@ -195,7 +195,7 @@ def _on_stop_signal(signum: int, frame: FrameType | None) -> None:
 
 
 def prepare_main() -> None:
-    """Make the main process ready to fork: its name, the shared drain flag, the heavy imports, frozen."""
+    """Prepare the main process to fork: its name, shared flags, and frozen heavy imports."""
     global _draining, _to_stop, _drops, _main_pid, _for_children
     from swarm.models.anthropic import preload
     from swarm.models.catalogue import load_models
@@ -217,12 +217,12 @@ def prepare_main() -> None:
     _warm_up_celery()
     _choose_sandbox(settings)
     gc.collect()
-    # What is frozen is never touched by the collector, so children share these pages with their parent.
+    # The collector never touches frozen objects, so children share these pages with their parent.
     gc.freeze()
 
 
 def _warm_up_tools() -> None:
-    """Import every tool, compile the validators of their schemas, and load what calls are judged with."""
+    """Import every tool, compile its schema's validator, and load the modules that judge calls."""
     from swarm.permissions.path_rules import check_path_spec
     from swarm.tools.registry import offered_tools, validate_input
 
@@ -231,12 +231,12 @@ def _warm_up_tools() -> None:
             validate_input(tool, {})
         except ToolError:
             pass  # a parameter is missing, of course
-    # The grammar that calls are judged by.
+    # The grammar of permission rules.
     check_path_spec("/src/**")
 
 
 def _choose_sandbox(settings: Settings) -> None:
-    """Try the sandbox once for all children, and say in the log what it is; `swarm doctor` says more."""
+    """Try the sandbox once for all children, and log it; `swarm doctor` shows more."""
     match choose_backend(settings.sandbox):
         case Backend() as backend:
             log.info("sandbox.chosen", name=backend.name, missing=", ".join(backend.missing) or "nothing")
@@ -245,33 +245,33 @@ def _choose_sandbox(settings: Settings) -> None:
 
 
 def _warm_up_celery() -> None:
-    """Build what a child's first task would build: how tasks and events are sent. Nothing of it connects."""
+    """Build the senders of tasks and events that a first task needs. Nothing here connects."""
     app.amqp.router  # noqa: B018
     app.amqp.send_task_message  # noqa: B018
     app.events.Dispatcher  # noqa: B018
 
 
 def prepare_child() -> None:
-    """Make a pool child ready: it can be told to stop, and it dies with its main process."""
-    # Celery made more between the preparing and the fork. The collector must not touch that either: it would copy it.
+    """Prepare a pool child: enable stop signals, and let it die with its main process."""
+    # Celery made more objects since the preparation. The collector must not touch and thereby copy them.
     gc.freeze()
     close_to_others()
     signal.signal(STOP_SIGNAL, _on_stop_signal)
     if os.uname().sysname == "Linux":
-        # Otherwise a child of a killed main process would work on, unseen, until its agent parks.
+        # Otherwise a child of a killed main process would work unseen until its agent parks.
         ctypes.CDLL(None, use_errno=True).prctl(1, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != _main_pid:
             os._exit(1)
 
 
 def start_draining() -> None:
-    """From now on every segment of this worker hands over at its next turn boundary."""
+    """Make every segment of this worker hand over at its next turn boundary."""
     if _draining is not None:
         _draining[0] = _LEAVING
 
 
 def set_aside(wanted: bool) -> bool:
-    """Take no agents as long as that is wanted, and hand over those that run here; returns whether that is news."""
+    """Start or stop draining: hand agents over, take none; returns whether this is a change."""
     before = _SET_ASIDE if not wanted else 0
     if _draining is None or _draining[0] != before:
         return False
@@ -280,17 +280,17 @@ def set_aside(wanted: bool) -> bool:
 
 
 def is_set_aside() -> bool:
-    """Whether this worker stays and is to be left alone."""
+    """Whether this worker keeps running but is drained."""
     return _draining is not None and _draining[0] == _SET_ASIDE
 
 
 def draining() -> bool:
-    """Whether this worker is going away, or is to be left alone."""
+    """Whether this worker is shutting down or drained."""
     return _draining is not None and _draining[0] != 0
 
 
 def report_dead(agent_id: str) -> None:
-    """A process that ran this agent is gone: end its claim now. Called in the main process."""
+    """End the claim of an agent whose process died. Called in the main process."""
 
     current = runtime()
     try:

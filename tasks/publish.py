@@ -1,7 +1,7 @@
-"""Telling the fleet: wake-ups to the queue, stops to the workers.
+"""Publishes wake-ups to the queue and stops to the workers.
 
-A wake-up is a Celery message for one agent, checked when it is sent and again when it arrives. Both are hints. A wake-up that is lost is
-sent again by rescue (the agent stays in the outbox until it is claimed); a stop that is lost is noticed when the worker next renews its
+A wake-up is a Celery message for one agent, checked when it is sent and again when it arrives. Both kinds are hints. Rescue repeats a
+lost wake-up, because the agent stays in the outbox until it is claimed. A worker notices a lost stop when it next renews its
 leases.
 """
 
@@ -24,15 +24,15 @@ log = EventLog("swarm.publish")
 TASK_NAME = "swarm.agent"
 STOP_COMMAND = "swarm_stop_agents"
 NEAR_SECONDS = 1.0
-"""How long an agent is left to the host that has its files, before anybody takes it."""
+"""How long an agent waits for the host that has its files before any host may take it."""
 QUEUE_SECONDS = 600
-"""How long the queue of one worker is kept after something was sent there last."""
+"""How long a worker's own queue is kept after its last message."""
 PAYLOAD_VERSION = 1
 ID_PATTERN = r"^agent-[0-9a-f]{16}$"
 
 
 def carry_out(app: Celery, store: Store, effect: Signals | None) -> None:
-    """Do what a step of the store asked for. A broker that is away is no error: the outbox keeps what was not sent."""
+    """Carry out a step's effects. Without a broker, the outbox keeps unsent wake-ups."""
     if effect is None:
         return
     try:
@@ -40,12 +40,15 @@ def carry_out(app: Celery, store: Store, effect: Signals | None) -> None:
         for job_id in effect.rest:
             settle(app, store, job_id)
     except Exception as error:
-        # A broken connection has many names: Kombu may go on with a channel that it has closed, an AttributeError.
+        # Connection errors have many types: Kombu may use a channel that it has closed, an AttributeError.
         log.warning("publish.deferred", agents=len(effect.publish), error=repr(error))
 
 
 def settle(app: Celery, store: Store, job_id: str, *, until: float = float("inf")) -> None:
-    """Do what an end has left to do in a job, in steps between which Redis serves others; `until` a time of `monotonic`."""
+    """Finish the work that an end leaves in a job, in steps that let Redis serve others.
+
+    Stops at `until`, a time of `monotonic`.
+    """
     left = True
     while left and time.monotonic() < until:
         left, effect = store.jobs.settle(job_id)
@@ -60,9 +63,9 @@ def _tell(app: Celery, store: Store, effect: Signals) -> None:
 
 
 def publish_agents(app: Celery, store: Store, agent_ids: Sequence[str], *, queue: str | None = None) -> None:
-    """Send a wake-up for each of these queued agents, to all workers or by a queue of one.
+    """Send a wake-up for each of these queued agents, to all workers or to the queue of one.
 
-    Those whose files are carried are sent to the host that has them first: what git ignores is there, too, and nothing has to be fetched.
+    Agents with carried files go first to the host that has the files, including those ignored by git. It fetches nothing.
     """
     hints = store.agents.hints(agent_ids)
     carried = [each for each, hint in zip(agent_ids, hints, strict=True) if hint and hint.carried and queue is None]
@@ -84,19 +87,19 @@ def publish_agents(app: Celery, store: Store, agent_ids: Sequence[str], *, queue
                 args=(payload.model_dump(mode="json"),),
                 task_id=agent_id,
                 queue=f"{app.conf.task_default_queue}.{near[agent_id]}" if agent_id in near else queue,
-                # Prompts stay out of logs and Flower: a row shows a readable name, and a root's is made from its prompt.
+                # Prompts stay out of logs and Flower. A row shows a readable name; a root's label is made from its prompt.
                 argsrepr=hint.label if hint.parent else f"{hint.definition}: {hint.job}",
                 kwargsrepr="{}",
                 root_id=root_agent_id(hint.job),
-                # A root has none; left to Celery it would be whoever woke it.
+                # A root has none; Celery would set the agent that woke it.
                 headers={"parent_id": hint.parent},
                 producer=producer,
-                # The list needs no declaring, and a connection that breaks meanwhile would cost the message.
+                # The list needs no declaration, and a connection that breaks during one would lose the message.
                 declare=[],
                 ignore_result=True,
             )
     for worker in set(near.values()):
-        # Whoever ends leaves nothing behind; what it did not read goes to others.
+        # A worker that ends leaves no queue behind; its unread messages go to others.
         store.fleet.keep_queue(f"{app.conf.task_default_queue}.{worker}", QUEUE_SECONDS)
 
 
@@ -104,9 +107,9 @@ def publish_agents(app: Celery, store: Store, agent_ids: Sequence[str], *, queue
 
 
 class Payload(BaseModel):
-    """What a segment needs to begin. It names the agent; what the agent is and may do is read from its record.
+    """The message that starts a segment. It names the agent; its record holds the rest.
 
-    `depth` and `max_depth` travel along for people and routing. A message whose values differ from the record is forged
+    `depth` and `max_depth` are for people and routing. A message whose values differ from the record is forged
     or broken and is refused.
     """
 
@@ -121,12 +124,12 @@ class Payload(BaseModel):
     definition: str = Field(max_length=64)
 
     def told(self) -> list[str]:
-        """What it says of its agent, as the step that claims it compares that with the record."""
+        """The agent's values in the order in which the claiming step compares them with the record."""
         return [self.job, self.parent or "", str(self.depth), self.definition, str(self.max_depth)]
 
 
 def read_payload(raw: object, *, task_id: str) -> Payload:
-    """Validate a received payload. Raises `PayloadRefused` saying which field is wrong."""
+    """Validate a received payload. Raises `PayloadRefused` with the faulty field."""
     if not isinstance(raw, Mapping):
         raise PayloadRefused(
             f"task {task_id}: the payload is a {type(raw).__name__}, not an object; was it sent by something else?"
@@ -147,7 +150,7 @@ def read_payload(raw: object, *, task_id: str) -> Payload:
 
 
 def check_against_record(payload: Payload, hint: Hint) -> None:
-    """Raise `PayloadRefused` when the message contradicts the agent's record."""
+    """Raise `PayloadRefused` if the message contradicts the agent's record."""
     for name in ("job", "parent", "depth", "definition", "max_depth"):
         told, kept = getattr(payload, name), getattr(hint, name)
         if told != kept:

@@ -1,4 +1,4 @@
-"""Delivering notices: every worker that has an address takes what is due for it; each notice is one worker's at a time."""
+"""Delivers notices: workers with an address take its due notices, each by one worker."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from swarm.tools.web.reach import find_reach
 
 log = EventLog("swarm.webhooks")
 DELIVER_SECONDS = 0.5
-"""How often it is looked for notices that are due."""
+"""Interval between looks for due notices."""
 _GONE = 410
 _AT_ONCE = 8
 
 
 class Delivering:
-    """One look for what is due at one address."""
+    """Delivers the notices due at one address, once per call."""
 
     def __init__(self, store: Store, settings: Settings, name: str) -> None:
         self._settings, self._name = settings, name
         self._webhooks = Webhooks(store.keyspace)
-        # Whoever hangs holds up a few others, and for less than the lease.
+        # A hanging delivery delays a few others, by less than the lease.
         self._lease = settings.lease_seconds
         self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix=f"swarm-webhooks-{name}")
 
     def __call__(self) -> None:
         due = self._webhooks.due(self._name, _AT_ONCE, self._lease, LONGEST_SECONDS)
-        # What a delivery cannot handle, Redis away for instance, is raised here; the lease brings the notice back.
+        # Errors that a delivery cannot handle, such as an unreachable Redis, are raised here; the lease returns the notice.
         for _ in self._pool.map(self._deliver, due):
             pass
 

@@ -1,4 +1,4 @@
-"""What every worker does besides running agents: renew leases, rescue what fell, obey stops, leave politely.
+"""Duties of a worker besides agents: renew leases, rescue, obey stops, shut down gracefully.
 
 All of it runs in the worker's main process, so a busy or hung child cannot starve it.
 """
@@ -46,15 +46,15 @@ from swarm.tools.background import kill_orphans
 
 log = EventLog("swarm.worker")
 OUTBOX_AGE_SECONDS = 5.0
-"""How long an agent that was sent for may go unclaimed, with no message queued, before that counts as lost."""
+"""How long an agent may stay unclaimed with no message queued before that counts as lost."""
 ORPHAN_SWEEP_SECONDS = 20.0
 GOVERNOR_SECONDS = 1.0
-"""How often it is looked whether anybody waits for the model; whoever waits is served when there is room."""
+"""Interval between looks for agents that wait for the model, served if there is room."""
 KEEPER_SECONDS = 0.1
 LATE_SECONDS = 0.005
-"""How long after the end of a lease it is looked at: clocks and sleeps are not that exact."""
+"""Delay after a lease's end before it is checked, because clocks and sleeps are inexact."""
 LAST_WAIT_SECONDS = 1.0
-"""How long a pool process that ends waits until the main process has read what it returned."""
+"""How long an ending pool process waits for the main process to read its result."""
 
 
 @signals.after_setup_logger.connect  # type: ignore[untyped-decorator]
@@ -65,9 +65,9 @@ def _shape_lines(logger: logging.Logger, **_: Any) -> None:
 
 @signals.worker_init.connect  # type: ignore[untyped-decorator]
 def _prepare_main(**_: Any) -> None:
-    # What became of an agent is told by our own lines; to Celery whatever a segment returned is a success.
+    # Our own lines report an agent's outcome; to Celery every returned result is a success.
     logging.getLogger("celery.app.trace").setLevel(logging.WARNING)
-    # A line for each request of the model says nothing that the journal does not.
+    # A log line per model request says nothing that the journal does not.
     logging.getLogger("httpx2").setLevel(logging.WARNING)
     bound_last_wait()
     heartbeat.share()
@@ -76,20 +76,20 @@ def _prepare_main(**_: Any) -> None:
 
 
 def bound_last_wait() -> None:
-    """Have pool processes wait little at their end.
+    """Shorten the final wait of pool processes.
 
-    Half a minute is what a result may be worth; ours are in Redis. And a main process that has made its connection anew meanwhile does
-    not count what was under way, so they would wait in vain, and the worker for them.
+    Celery waits half a minute for a result; ours are in Redis. A main process that has reconnected no longer counts earlier results, so
+    the processes, and the worker with them, would wait in vain.
     """
     interval = billiard_pool.GUARANTEE_MESSAGE_CONSUMPTION_RETRY_INTERVAL
     billiard_pool.GUARANTEE_MESSAGE_CONSUMPTION_RETRY_LIMIT = round(LAST_WAIT_SECONDS / interval)
 
 
 def survive_deaths_at_start(pool: Any) -> None:
-    """Have a child that is killed while its worker starts be replaced, as at any other time.
+    """Replace a child that is killed while its worker starts, as at any other time.
 
-    Celery ends a worker that lacks a child when it begins to listen, for children that cannot start would be started for ever. Those
-    end by themselves; a kill from outside says nothing of the next one.
+    Celery ends a worker that lacks a child when it begins to listen, because children that cannot start would be restarted forever. Those
+    exit by themselves; a kill from outside says nothing about the next one.
     """
     children = getattr(pool, "_pool", None)
     if isinstance(children, billiard_pool.Pool):
@@ -103,17 +103,17 @@ def _prepare_child(**_: Any) -> None:
 
 @signals.worker_shutting_down.connect  # type: ignore[untyped-decorator]
 def _leave(how: str = "Warm", **_: Any) -> None:
-    # Warm or cold, no agent begins another turn here.
+    # After a warm or a cold stop, no agent begins another turn here.
     process.start_draining()
     if how.lower() == "cold":
-        # Others may have these agents now. By now Celery has forgotten its requests, so the leases are asked.
+        # Others may have these agents now. Celery has forgotten its requests already, so the leases list them.
         for agent_id in process.runtime().store.leases.held_by(process.worker_name()):
             process.report_dead(agent_id)
 
 
 @signals.worker_ready.connect  # type: ignore[untyped-decorator]
 def _say_ready(**_: Any) -> None:
-    # After the fork, since it connects; and on the side, since it tries things that take their time.
+    # After the fork, because it connects; in a thread, because its checks take time.
     threading.Thread(target=_say_what_is_open, name="swarm-exposure", daemon=True).start()
     ready_file = os.environ.get("SWARM_READY_FILE")
     if ready_file:
@@ -130,7 +130,7 @@ def _say_what_is_open() -> None:
             log.error("worker.not_durable", why=lack)
 
 
-# -- the agents that run here, as the main process knows them ------------------------------------------------
+# -- the running agents, in the main process -----------------------------------------------------------------
 
 
 def _requests() -> dict[str, Any]:
@@ -138,7 +138,7 @@ def _requests() -> dict[str, Any]:
 
 
 def stop_agent(agent_id: str) -> bool:
-    """Stop the segment of an agent if it runs on this worker; returns whether it does."""
+    """Stop an agent's segment if it runs on this worker; returns whether it does."""
     if process.stop_here(agent_id):
         return True
     request = _requests().get(agent_id)
@@ -150,20 +150,22 @@ def stop_agent(agent_id: str) -> bool:
 
 @control_command(name=STOP_COMMAND, args=[("agents", list)], signature="<agent id>…")  # type: ignore[untyped-decorator]
 def stop_agents(state: Any, agents: list[str]) -> dict[str, list[str]]:
-    """Stop these agents' segments where they run on this worker."""
+    """Stop the segments of these agents on this worker."""
     stopped = [agent_id for agent_id in agents if stop_agent(agent_id)]
     if stopped:
         log.info("agents.stopped", count=len(stopped))
     return {"stopped": stopped}
 
 
-# -- the two loops -------------------------------------------------------------------------------------------
+# -- the threads ---------------------------------------------------------------------------------------------
 
 
 class Housekeeping(bootsteps.StartStopStep):  # type: ignore[misc]
-    """Renews leases, rescues and listens for silence, each on a thread of its own, from before the first agent to after the last.
+    """Renews leases, rescues agents and detects silence, each on its own thread.
 
-    The renewer is also what a stop reaches a leaving worker by, which reads no messages any more.
+    They run from before the first agent until after the last.
+
+    The renewing thread also delivers stops to a leaving worker, which reads no messages any more.
     """
 
     requires = ("celery.worker.components:Pool",)
@@ -173,13 +175,13 @@ class Housekeeping(bootsteps.StartStopStep):  # type: ignore[misc]
         self._threads: list[threading.Thread] = []
 
     def start(self, worker: Any) -> None:
-        """Start both loops."""
+        """Start all threads."""
         settings = process.runtime().settings
         heartbeat.introduce(worker.hostname, worker.concurrency)
         survive_deaths_at_start(worker.pool)
-        # Before it is counted: whoever wants what it offers should not be left to others.
+        # Announced before it is counted: agents that need its offers should not be left to others.
         _attempt("announce", heartbeat.announce)
-        # A worker may be started while Redis is away: then it is counted as soon as that is over.
+        # A worker may start while Redis is unreachable; it is counted as soon as Redis returns.
         _attempt("renew", partial(_report_slots, worker))
         self._spawn("renew", min(2.0, settings.lease_seconds / 4), partial(_report, worker))
         self._spawn("announce", heartbeat.ANNOUNCED_SECONDS / 4, Announcing())
@@ -203,7 +205,7 @@ class Housekeeping(bootsteps.StartStopStep):  # type: ignore[misc]
             self._spawn(f"webhooks-{name}", DELIVER_SECONDS, Delivering(process.runtime().store, settings, name))
 
     def _spawn(self, name: str, every_seconds: float, work: Callable[[], float | None]) -> None:
-        """Do it every so often; sooner where it returns in how many seconds it is due again."""
+        """Repeat work at this interval, or sooner if it returns when it is due again."""
 
         def loop() -> None:
             pause = every_seconds
@@ -216,10 +218,10 @@ class Housekeeping(bootsteps.StartStopStep):  # type: ignore[misc]
         thread.start()
 
     def stop(self, worker: Any) -> None:
-        """Nothing: the worker stops its last step first and its pool after this one, so agents still run. The threads end with it."""
+        """Do nothing: agents still run until the pool stops. The threads end with the worker."""
 
     def terminate(self, worker: Any) -> None:
-        """A cold stop has given the agents to others."""
+        """Stop the threads after a cold stop, which has given the agents to others."""
         self._stop.set()
 
 
@@ -251,7 +253,7 @@ def _report_slots(worker: Any) -> None:
 
 
 def _serve_classes() -> float | None:
-    """Give slots to agents that wait for the model; in how many seconds there may be room for the next one."""
+    """Give slots to agents that wait for the model; returns the seconds until the next room."""
     runtime = process.runtime()
     effect, due = runtime.store.rates.serve_classes()
     carry_out(app, runtime.store, effect)
@@ -261,7 +263,7 @@ def _serve_classes() -> float | None:
 def _renew_leases() -> None:
     runtime = process.runtime()
     requests = _requests()
-    # The pool may take its time to notice a death (5 s and more after a lost connection), and would hold the claim so long.
+    # The pool may notice a death late (5 s and more after a lost connection), and would hold the claim that long.
     for request in [request for request in requests.values() if _died(request.worker_pid)]:
         request.report_dead()
         del requests[request.id]
@@ -272,7 +274,7 @@ def _renew_leases() -> None:
 
 
 def _died(pid: int | None) -> bool:
-    """Whether a pool process has died; collecting it is left to the pool."""
+    """Whether a pool process has died. The pool still has to collect it."""
     if not pid or pid == os.getpid():
         return False
     try:
@@ -282,7 +284,7 @@ def _died(pid: int | None) -> bool:
 
 
 class Announcing:
-    """Tells the fleet what this worker has, and people what it lacks: loudly, and once."""
+    """Sends heartbeats, and logs each new lack of this worker once, as an error."""
 
     def __init__(self) -> None:
         self._told: dict[str, str] = {}
@@ -298,9 +300,9 @@ class Announcing:
 
 
 class Sweeper:
-    """One look for what fell; only one worker at a time looks, the others skip their turn.
+    """Rescues lost agents. Only one worker at a time does so; the others skip their turn.
 
-    All of them know when the next lease runs out, and come back then: who knew best may be who fell.
+    All of them know the end of the next lease and return then, because the worker that rescues may be the one that died.
     """
 
     def __init__(self) -> None:
@@ -308,7 +310,7 @@ class Sweeper:
         self._tell_stranded = Stranded()
 
     def __call__(self) -> float | None:
-        """Look; in how many seconds the next lease runs out."""
+        """Rescue lost agents; returns the seconds until the next lease ends."""
         runtime = process.runtime()
         store, settings = runtime.store, runtime.settings
         if time.monotonic() >= self._orphans_at:
@@ -336,7 +338,7 @@ class Sweeper:
         for agent_id in rescue.quarantined:
             log.error("agent.quarantined", agent_id=agent_id)
         carry_out(app, store, rescue)
-        # What was left by callers that are gone, or slower; they and this sweep may go on with the same.
+        # Work left by dead or slower callers. They and this sweep may work on the same jobs.
         until = time.monotonic() + settings.sweep_seconds
         for job_id in store.jobs.unsettled():
             settle(app, store, job_id, until=until)

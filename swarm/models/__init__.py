@@ -1,4 +1,4 @@
-"""The model port: what the loop asks of a model, and what it gets back.
+"""The model port: requests that the loop makes of a model, and replies.
 
 The Anthropic adapter (`swarm.models.anthropic`) is the only importer of the SDK. An adapter makes exactly one
 attempt per call: when and whether to try again is the loop's decision, because a long wait parks the agent.
@@ -19,25 +19,26 @@ Block = dict[str, Any]
 
 
 class ModelRequest(BaseModel, frozen=True):
-    """One call of the model. `system` and `tools` are frozen for an agent's life, so that the cached prefix holds."""
+    """One model call. For the cached prefix, `system` and `tools` never change in a history."""
 
     model: str
     """A full model id, never an alias."""
     system: str
     messages: list[dict[str, Any]]
-    """Messages in the API's shape, without cache marks; the adapter places those. Requests of one conversation, if they share `kept`,
-    give the same list, which has only grown at its end."""
+    """Messages in the API's shape, without cache marks; the adapter places those.
+
+    Requests of one conversation that share `kept` give the same list, which only grows at its end."""
     tools: list[dict[str, Any]] = []
     max_tokens: int = 32_000
     tools_allowed: bool = True
     """False asks for text only (`tool_choice: none`), leaving the tools in the prefix."""
     effort: str | None = None
     summarize: str | None = None
-    """Asks for a summary of the messages, a block that later requests begin with in their place, made by these instructions."""
+    """Instructions for a summary of the messages, with which later requests begin instead."""
     traceparent: str = ""
-    """The W3C header that says which span the request is, for traces of whoever answers it; no part of the body."""
+    """W3C trace header with the request's span, for the server's traces; no part of the body."""
     kept: dict[str, Any] = Field(default_factory=dict)
-    """What the adapter keeps from one request of a conversation for the next ones: all of them are given the same."""
+    """The adapter's state between requests of one conversation, which all share this dict."""
 
 
 class Reply(BaseModel, frozen=True):
@@ -47,7 +48,7 @@ class Reply(BaseModel, frozen=True):
     """The blocks byte for byte as the API gave them, thinking signatures included."""
     stop_reason: str
     usage: Usage
-    """All that is paid for, also what the server did beside the reply itself."""
+    """All tokens paid for, including the server's work beside the reply."""
     model: str
     request_id: str | None = None
     request_sha: str = ""
@@ -55,19 +56,21 @@ class Reply(BaseModel, frozen=True):
 
 
 Progress = Callable[[str], None]
-"""Told when a reply begins (with nothing), and now and then, while it streams, what it is about (a few words, for the activity line)."""
+"""Called with "" when a reply begins, then now and then with the activity in a few words."""
 
 
 Hear = Callable[[int, Block, str], None]
-"""Told each piece of text, thinking or a call's input as it streams: its block's number, the block as it began, the piece."""
+"""Called for each streamed piece: the block's number, the block as it began, the piece.
+
+Pieces are text, thinking or the input of a call."""
 
 
 ApplyLimits = Callable[[RateLimits], None]
-"""Told what the server says of its limits, when a response begins or a request is refused."""
+"""Called with the server's stated limits, for each response and each refused request."""
 
 
 class Model(Protocol):
-    """What the loop needs of a model."""
+    """A model as the loop uses it."""
 
     def complete(
         self,
@@ -83,9 +86,9 @@ class Model(Protocol):
         ...
 
     def limit_class(self, model: str) -> str:
-        """Whose limits its requests for this model are counted for; the same for all that share them, empty if there are none."""
+        """Name the limits that count requests for this model; equal if shared, empty if none."""
         ...
 
     def summarizes(self, model: str) -> bool:
-        """Whether the server takes `ModelRequest.summarize` for this model, and the blocks that come of it. Raises nothing."""
+        """Whether the server takes `ModelRequest.summarize` and its blocks. Raises nothing."""
         ...

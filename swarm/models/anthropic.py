@@ -1,4 +1,4 @@
-"""The Anthropic adapter: one attempt at a model request, through the official SDK. The only importer of the SDK.
+"""The Anthropic adapter: makes one attempt at a model request. The only importer of the SDK.
 
 The SDK takes seconds and tens of megabytes to import, so it is imported on first use, or by `preload()` before a worker
 forks. Its connections must not cross a fork, so every process makes a client of its own. The SDK's retries are off: the
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from swarm.models.connection import Client
 
 _SUMMARIES = "compact-2026-09-04"
-"""The beta of requests that ask for a summary, and of all that begin with one."""
+"""Beta header of requests that ask for a summary or begin with one."""
 
 _WARM_UP_REPLY = (
     {"type": "message_start", "message": {"model": "warm-up", "usage": {"input_tokens": 1, "output_tokens": 1}}},
@@ -46,13 +46,13 @@ _WARM_UP_REPLY = (
     {"type": "message_stop"},
 )
 _WARM_UP_ROUNDS = 20
-"""Python rewrites code while it runs it for the first dozen times; done before the fork, that copies no shared page."""
+"""Python rewrites code during its first dozen runs. Before the fork, that copies no page."""
 
 
 def preload(settings: Settings) -> None:
-    """Load and build all that a request needs, by making one that is answered in this process and connects to nothing.
+    """Load and build all that a request needs, by one request that is answered in this process.
 
-    Call it before forking: the processes of a pool then share the memory, and none pays for it with its first request.
+    Call this before forking: pool processes then share the memory, and no first request pays for it.
     """
     import anthropic
     import httpx2
@@ -72,7 +72,7 @@ def preload(settings: Settings) -> None:
     with client:
         for _ in range(_WARM_UP_ROUNDS):
             model.complete(request)
-    # The transport that real requests use, and the codec that every look-up of a host's name needs.
+    # The transport that real requests use, and the codec that every host name look-up needs.
     anthropic.DefaultHttpxClient(verify=certificates()).close()
     "localhost".encode("idna")
 
@@ -81,19 +81,19 @@ class AnthropicModel:
     """A `Model` that asks the Messages API of Anthropic, Amazon Bedrock or Google Vertex."""
 
     def __init__(self, settings: Settings, *, client: Client | None = None) -> None:
-        """`client` replaces the one made from the settings; the caller then answers for forks and retries."""
+        """`client` replaces the one from the settings; the caller then handles forks and retries."""
         self._settings = settings
         self._given_client = client
         self._is_rehearsal = False
-        # By process id. A client inherited through a fork stays here, untouched: letting it be collected would
-        # close connections that the parent still uses.
+        # Keyed by process id. A client inherited through a fork stays here, untouched: collecting it would close
+        # connections that the parent still uses.
         self._clients: dict[int, Client] = {}
         self._summarizing: dict[str, bool] = {}
         self._limit_classes: dict[str, str] = {}
 
     @classmethod
     def rehearsing(cls, settings: Settings, base_url: str) -> Self:
-        """A model that asks the rehearsal server a job names: on this host only, and with nothing of the worker's.
+        """Make a model for a job's rehearsal server: on this host only, without our credentials.
 
         Raises `ConfigurationError` for any other address.
         """
@@ -110,7 +110,7 @@ class AnthropicModel:
         on_words: Hear | None = None,
         on_limits: ApplyLimits | None = None,
     ) -> Reply:
-        """Make one attempt and return the whole reply. Raises what `Model.complete` says, and `ConfigurationError`."""
+        """Make one attempt. Raises the errors of `Model.complete`, and `ConfigurationError`."""
         deadline = time.monotonic() + self._settings.request_timeout_seconds
         builder = ReplyBuilder(on_progress, on_words)
         with self._open_stream(request, on_limits) as stream:
@@ -121,7 +121,7 @@ class AnthropicModel:
             events = self._read_events(stream, request.model)
             while (event := self._next_event(events, request.model)) is not None:
                 self._add_event(builder, event)
-                # A read that times out is the transport's to notice; this is for a stream that trickles on for ever.
+                # The transport notices a read that times out; this check ends a stream that trickles forever.
                 if time.monotonic() > deadline:
                     raise self._timed_out()
         try:
@@ -133,13 +133,13 @@ class AnthropicModel:
         return reply
 
     def limit_class(self, model: str) -> str:
-        """Of the account that this process signs in to, and the model's kind."""
+        """Name the limits by this process's account and the kind of model."""
         if model not in self._limit_classes:
             self._limit_classes[model] = name_limit_class(self._settings.provider, self._settings.base_url, model)
         return self._limit_classes[model]
 
     def summarizes(self, model: str) -> bool:
-        """What the server says that the model can do, asked once. A server that does not say cannot."""
+        """Ask the server once whether the model can summarize. A server that does not say cannot."""
         if self._settings.provider != "anthropic":
             return False
         known = self._summarizing.get(model)
@@ -157,7 +157,7 @@ class AnthropicModel:
         return known
 
     def batches(self) -> BatchLane:
-        """The same server's batches."""
+        """The batches of this server."""
         return BatchLane(self._client, self._request_failure)
 
     def close(self) -> None:
@@ -177,10 +177,10 @@ class AnthropicModel:
                 return _post(client, encoder.encode(request, max_output=most), headers)
             if holds_summary(request.messages):
                 raise ConfigurationError(
-                    f"provider {self._settings.provider} cannot read the summary that this agent's conversation begins with; "
-                    "it needs a worker whose provider made it, or can read it (SWARM_PROVIDER)"
+                    f"provider {self._settings.provider} cannot read the summary in this agent's conversation. "
+                    "Run a worker with a provider that can, such as the one that made it (SWARM_PROVIDER)"
                 )
-            # The others move parts of the body elsewhere, so they need it taken apart.
+            # Other providers move parts of the body elsewhere, so they need its fields.
             stream: Stream[RawMessageStreamEvent] = client.messages.create(
                 **build_request(request, max_output=most), stream=True, extra_headers=_trace(request)
             )
@@ -195,9 +195,9 @@ class AnthropicModel:
         return stream
 
     def _read_events(self, stream: Stream[RawMessageStreamEvent], model: str) -> Iterator[Mapping[str, Any]]:
-        """The stream's events as plain JSON: the SDK's typed events cost more than all the rest of a request."""
+        """Yield events as plain JSON: the SDK's typed ones cost more than the rest of a request."""
         if self._settings.provider == "bedrock":
-            # Bedrock frames its events in a binary format, which the SDK's own iteration takes apart.
+            # Bedrock frames its events in a binary format that the SDK's own iteration decodes.
             for typed in stream:
                 yield typed.model_dump(mode="json", exclude_unset=True, warnings=False)
             return
@@ -244,7 +244,7 @@ class AnthropicModel:
     # -- failures -----------------------------------------------------------------------------------------
 
     def _request_failure(self, error: Exception, model: str) -> ModelError | None:
-        """What a failure before the reply began means; None for one that is not the model's or the request's."""
+        """Translate a failure before the reply; None if neither model nor request caused it."""
         provider = self._settings.provider
         transport = self._transport_failure(error, model)
         if transport is not None:
@@ -306,7 +306,7 @@ class AnthropicModel:
     def _fell_silent(self) -> TransientModelError:
         limit = min(self._settings.silence_seconds, self._settings.request_timeout_seconds)
         return TransientModelError(
-            f"the model's server gave no sign of life for {limit:g} s (SWARM_SILENCE_SECONDS)", kind="timeout"
+            f"the model's server sent nothing for {limit:g} s (SWARM_SILENCE_SECONDS)", kind="timeout"
         )
 
     def _timed_out(self) -> TransientModelError:
@@ -321,7 +321,7 @@ def _trace(request: ModelRequest) -> dict[str, str]:
 
 
 def _post(client: Client, body: bytes, headers: dict[str, str]) -> Stream[RawMessageStreamEvent]:
-    """What `messages.create` does with a body once it has encoded it: transport, credentials, headers and errors are the SDK's."""
+    """Post a body encoded here. Transport, credentials, headers and errors are the SDK's."""
     from anthropic import Stream
     from anthropic.types import Message, RawMessageStreamEvent
 

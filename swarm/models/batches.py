@@ -1,4 +1,4 @@
-"""The Message Batches API: many requests at half the price, all answered when the last one is."""
+"""The Message Batches API: many requests at half the price, answered together."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 PRICE_SHARE = 0.5
-"""Of the price of the same request by itself."""
+"""Price of a batched request, as a share of its normal price."""
 POST_SECONDS = 60.0
 _LISTED = 100
 _MOST_LISTED = 1_000
 _EARLIER_SECONDS = 600.0
-"""By how much the API's clock and Redis' may differ."""
+"""Largest difference between the API's clock and Redis'."""
 
 
 class ListedBatch(NamedTuple):
@@ -39,16 +39,19 @@ class BatchLane:
         self._client, self._explain = client, explain
 
     def post(self, bodies: Mapping[str, dict[str, Any]]) -> str:
-        """Send requests as one batch; its id. If this fails the batch may be there all the same, but for a refusal."""
+        """Send requests as one batch and return its id.
+
+        After a failure other than a refusal, the batch may still exist.
+        """
         requests: list[Any] = [{"custom_id": name, "params": body} for name, body in bodies.items()]
         return str(self._ask(lambda api: api.messages.batches.create(requests=requests, timeout=POST_SECONDS).id))
 
     def look(self, batch: str) -> ListedBatch:
-        """A batch as it stands."""
+        """Get a batch's current state."""
         return self._ask(lambda api: _found(api.messages.batches.retrieve(batch)))
 
     def since(self, moment: float) -> list[ListedBatch]:
-        """The batches that were made after that moment (Unix seconds) or shortly before it, newest first."""
+        """List batches made after that moment (Unix seconds) or shortly before it, newest first."""
         earliest = datetime.fromtimestamp(moment - _EARLIER_SECONDS, UTC)
 
         def read(api: Anthropic) -> list[ListedBatch]:
@@ -62,7 +65,7 @@ class BatchLane:
         return self._ask(read)
 
     def results(self, batch: str) -> Iterator[tuple[str, dict[str, Any]]]:
-        """What came of each request of a batch that has ended: its `custom_id`, and the result as the API gives it."""
+        """Yield the `custom_id` and the API's result of each request of a batch that has ended."""
         found = self._ask(lambda api: api.messages.batches.results(batch))
         entries = iter(found)
         while (entry := self._ask(lambda _: next(entries, None))) is not None:
@@ -81,7 +84,7 @@ class BatchLane:
 
 
 def batch_body(request: ModelRequest, *, max_output: int) -> dict[str, Any]:
-    """A request as a batch takes it: without cache marks, for what they write is paid for and hardly ever read there."""
+    """Build a request for a batch, without cache marks: those cost money and seldom help there."""
     body = build_request(request, max_output=max_output)
     body["messages"] = [
         {**message, "content": [unmarked(block) for block in message["content"]]} for message in body["messages"]
@@ -92,7 +95,7 @@ def batch_body(request: ModelRequest, *, max_output: int) -> dict[str, Any]:
 
 
 def read_result(result: Mapping[str, Any], *, model: str, aliases: str) -> Reply:
-    """The reply that a request's result holds. Raises `ModelError` for one that failed."""
+    """The reply in a request's result. Raises `ModelError` if the request failed."""
     if result["type"] == "succeeded":
         message = result["message"]
         counts = {name: message["usage"].get(name) or 0 for name in Usage.model_fields}
@@ -104,7 +107,7 @@ def read_result(result: Mapping[str, Any], *, model: str, aliases: str) -> Reply
         )
     error = result.get("error") or {}
     if result["type"] != "errored":
-        # It expired, or somebody cancelled the batch: nothing is wrong with the request.
+        # The batch expired or was cancelled; the request itself is fine.
         error = {"error": {"type": "api_error", "message": f"its batch {result['type']} before its turn came"}}
     raise stream_failure(error, model=model, provider="anthropic", aliases=aliases)
 

@@ -1,4 +1,4 @@
-"""Which models there are: their aliases, prices and sizes, from a dated table that a person may override.
+"""The known models: aliases, prices and sizes, from a dated table that users may override.
 
 The shipped table is `prices.yaml`. `prices_file` (the setting of that name) overrides single fields of its rows and
 adds rows and aliases. Each file is read once per process, on first use.
@@ -29,7 +29,9 @@ _SHIPPED = Path(__file__).with_name("prices.yaml")
 _TOKENS_PER_PRICE = 1_000_000
 
 _BASE_ID = re.compile(r"(?:.*[./])?(claude-[a-z]+(?:-\d{1,2})+)(?:[-@]\d{8})?(?:-v\d+)?(?::\d+)?(?:@default)?$")
-"""Finds a row's id in that of a snapshot (`…-20261001`), Bedrock (`us.anthropic.…-v1:0`) or Vertex (`…@20261001`)."""
+"""Finds a row's id in the ids of snapshots, Bedrock and Vertex.
+
+Examples: `…-20261001`, `us.anthropic.…-v1:0`, `…@20261001`."""
 
 
 class Rates(BaseModel, frozen=True, extra="forbid"):
@@ -38,7 +40,7 @@ class Rates(BaseModel, frozen=True, extra="forbid"):
     input: float = Field(ge=0)
     output: float = Field(ge=0)
     write_5m: float = Field(ge=0)
-    """Written to the cache for five minutes, as the adapter asks for."""
+    """Written to the cache for five minutes: the duration that the adapter requests."""
     write_1h: float = Field(ge=0)
     read: float = Field(ge=0)
 
@@ -55,11 +57,11 @@ class Price(Rates):
     context_window: int = Field(default=DEFAULT_CONTEXT_WINDOW, gt=0)
     max_output: int = Field(default=DEFAULT_MAX_OUTPUT, gt=0)
     least_cached: int = Field(default=1_024, ge=0)
-    """How many tokens a prefix must have for the prompt cache to hold it."""
+    """The shortest prefix that the prompt cache holds, in tokens."""
     above: Tier | None = None
 
     def rates_for(self, prompt_tokens: int) -> Rates:
-        """The rates that hold for a request whose whole prompt, cached tokens included, is this large."""
+        """The rates for a request whose whole prompt, cached tokens included, has so many tokens."""
         return self.above if self.above is not None and prompt_tokens > self.above.prompt_tokens else self
 
 
@@ -73,15 +75,15 @@ class ModelTable:
 
 
 def load_models(prices_file: Path | None = None) -> ModelTable:
-    """The shipped table with the rows of `prices_file` laid over it. Raises `ConfigurationError`."""
+    """The shipped table overlaid with the rows of `prices_file`. Raises `ConfigurationError`."""
     return _load(prices_file.expanduser().absolute() if prices_file is not None else None)
 
 
 def resolve_model(name: str | None, *, default: str, parent: str | None, prices_file: Path | None = None) -> str:
-    """The full id for what a definition or a call names.
+    """Return the full id of the model that a definition or a call names.
 
-    None takes `default`; `inherit` takes `parent`, or `default` for a root. Aliases and ids of the table resolve, and
-    any other text that looks like an id passes through, for the server to judge.
+    None takes `default`; `inherit` takes `parent`, or `default` for a root. Aliases and ids of the table resolve.
+    Any other text that looks like an id passes through to the server.
     """
     catalogue = load_models(prices_file)
     asked = (name or "").strip()
@@ -91,7 +93,7 @@ def resolve_model(name: str | None, *, default: str, parent: str | None, prices_
 
 
 def price_of(model: str, *, prices_file: Path | None = None) -> Price | None:
-    """The model's row, also for dated snapshots and for the ids of Bedrock and Vertex; None for an unknown model."""
+    """The model's row, also for ids of snapshots, Bedrock and Vertex; None if unknown."""
     models = load_models(prices_file).models
     if model in models:
         return models[model]
@@ -100,9 +102,9 @@ def price_of(model: str, *, prices_file: Path | None = None) -> Price | None:
 
 
 def cost_usd(model: str, usage: Usage, *, prices_file: Path | None = None) -> float | None:
-    """What one request cost; None when the model's price is unknown.
+    """The cost of one request; None when the model's price is unknown.
 
-    Give it the usage of a single request: a sum of several would reach a tier that none of them did.
+    Pass the usage of a single request: a sum of several could reach a tier that none of them reached.
     """
     price = price_of(model, prices_file=prices_file)
     if price is None:
@@ -118,19 +120,22 @@ def cost_usd(model: str, usage: Usage, *, prices_file: Path | None = None) -> fl
 
 
 def context_tokens(model: str, *, prices_file: Path | None = None) -> int:
-    """How many tokens a request and its reply may have."""
+    """The most tokens that a request and its reply may have together."""
     price = price_of(model, prices_file=prices_file)
     return price.context_window if price is not None else DEFAULT_CONTEXT_WINDOW
 
 
 def max_output(model: str, *, prices_file: Path | None = None) -> int:
-    """How many tokens one reply may have."""
+    """The most tokens that one reply may have."""
     price = price_of(model, prices_file=prices_file)
     return price.max_output if price is not None else DEFAULT_MAX_OUTPUT
 
 
 def least_cached(model: str, *, prices_file: Path | None = None) -> int:
-    """How many tokens the prompt cache holds at least; of a model that nobody knows, the most that any asks for."""
+    """The shortest prefix that the prompt cache holds, in tokens.
+
+    For an unknown model, the largest such minimum.
+    """
     price = price_of(model, prices_file=prices_file)
     return price.least_cached if price is not None else DEFAULT_LEAST_CACHED
 
@@ -144,7 +149,7 @@ def _resolve(asked: str, catalogue: ModelTable) -> str:
     alias = catalogue.aliases.get(asked.lower())
     if alias is not None:
         return alias
-    # Ids carry a digit or a separator; a bare word that is no alias is a slip, better caught here than after a 404.
+    # Ids have a digit or a separator. A bare word that is no alias is a slip, better caught here than by a 404.
     if asked in catalogue.models or re.search(r"[\d\-./:@]", asked):
         return asked
     close = difflib.get_close_matches(asked.lower(), catalogue.aliases, n=1)

@@ -1,4 +1,4 @@
-"""The SDK's client of a provider: credentials, time limits, certificates; and what can be seen of them without asking the server."""
+"""The SDK's client of a provider: credentials, time limits, certificates, offline checks."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _VARIABLES = (
     "ANTHROPIC_CUSTOM_HEADERS",
     "ANTHROPIC_BASE_URL",
 )
-"""Any of these may let the SDK in; whether they do, the first request tells."""
+"""Any of these may let the SDK sign in; the first request shows whether it does."""
 _EXTRA_MODULES = {"bedrock": ("boto3", "botocore"), "vertex": ("google.auth",)}
 
 
 def check_packages(provider: str) -> None:
-    """Raise `ConfigurationError` if what the SDK needs for this provider besides itself is not installed."""
+    """Raise `ConfigurationError` if a package for this provider is not installed."""
     for module in _EXTRA_MODULES.get(provider, ()):
         if not _is_installed(module):
             raise ConfigurationError(
@@ -48,16 +48,16 @@ def check_packages(provider: str) -> None:
 
 @functools.cache
 def certificates() -> ssl.SSLContext:
-    """Whom to trust, read once: a context of its own would cost each process 20 ms and megabytes."""
+    """The trusted certificates, read once: a context per process would cost 20 ms and megabytes."""
     import httpx2
 
     return httpx2.create_ssl_context()
 
 
 def connect(settings: Settings, *, rehearsing: bool) -> Client:
-    """A client of the provider's. Raises `ConfigurationError` where it cannot be made.
+    """Connect to the provider. Raises `ConfigurationError` if no client can be made.
 
-    With `rehearsing` a job has named the server: it gets nothing that this process has, and is not followed elsewhere.
+    With `rehearsing` a job named the server: it gets none of this process's credentials, and its redirects are not followed.
     """
     check_packages(settings.provider)
     if not rehearsing and (why := _misset(settings)):
@@ -67,7 +67,7 @@ def connect(settings: Settings, *, rehearsing: bool) -> Client:
 
     silence = min(settings.silence_seconds, settings.request_timeout_seconds)
     timeout = anthropic.Timeout(settings.request_timeout_seconds, connect=CONNECT_TIMEOUT_SECONDS, read=silence)
-    # Its spans would be roots of their own, and overwrite our header.
+    # The SDK's spans would be roots of their own and overwrite our header.
     options: dict[str, Any] = {"max_retries": 0, "timeout": timeout, "open_telemetry": False}
     transport: dict[str, Any] = {"verify": certificates()}
     if settings.base_url:
@@ -76,7 +76,7 @@ def connect(settings: Settings, *, rehearsing: bool) -> Client:
             keyless = not any(map(os.environ.get, _KEY_VARIABLES))
             if rehearsing or (settings.provider == "anthropic" and keyless):
                 options["api_key"] = REHEARSAL_KEY
-            # A proxy of the environment cannot reach this machine's own loopback address.
+            # A proxy of the environment cannot reach this machine's loopback address.
             transport = {"transport": httpx2.HTTPTransport(verify=certificates()), "trust_env": False}
             transport["follow_redirects"] = not rehearsing
     options["http_client"] = anthropic.DefaultHttpxClient(timeout=timeout, **transport)
@@ -89,17 +89,17 @@ def connect(settings: Settings, *, rehearsing: bool) -> Client:
             case _:
                 client = anthropic.Anthropic(**options)
                 if rehearsing:
-                    # The SDK takes in those of ANTHROPIC_CUSTOM_HEADERS, and has no option against it.
+                    # The SDK reads ANTHROPIC_CUSTOM_HEADERS and has no option against it.
                     client._custom_headers = {}
                 return client
-    except ValueError as error:  # what the SDK raises for a missing region or project
+    except ValueError as error:  # the SDK's error for a missing region or project
         raise ConfigurationError(f"provider {settings.provider}: {error}") from error
     except anthropic.AnthropicError as error:
         raise credentials_failure(settings.provider, str(error)) from error
 
 
 def find_credentials(settings: Settings) -> str | None:
-    """Where the model's credentials come from, in a few words; None if there are none."""
+    """Describe the source of the model's credentials in a few words; None if there are none."""
     if settings.provider != "anthropic":
         return f"provider {settings.provider}"
     if settings.base_url:
@@ -112,7 +112,7 @@ def find_credentials(settings: Settings) -> str | None:
 
 
 def explain_missing(settings: Settings) -> str:
-    """Why no request can be signed here, and what to do; empty if one might be."""
+    """Explain why no request can be signed here, and what to do; empty if one might be."""
     try:
         check_packages(settings.provider)
     except ConfigurationError as error:
@@ -123,7 +123,10 @@ def explain_missing(settings: Settings) -> str:
 
 
 def _misset(settings: Settings) -> str:
-    """What no request could be made with, and looks like a server that is away once it is tried; empty if nothing is."""
+    """Describe a setting that would fail every request; empty if there is none.
+
+    Such failures would look like an unreachable server.
+    """
     for name in _KEY_VARIABLES:
         if not (key := os.environ.get(name, "")).isascii() or not key.isprintable():
             return f"{name} holds a line break or another character that no key has"
@@ -137,7 +140,7 @@ def _misset(settings: Settings) -> str:
 
 
 def is_loopback(url: str) -> bool:
-    """Whether it is an address of this host alone."""
+    """Whether the URL's host is this host's loopback address."""
     host = urlsplit(url).hostname or ""
     if host == "localhost" or host.endswith(".localhost"):
         return True

@@ -1,7 +1,7 @@
-"""Requests as bytes, each part of them encoded once: the prefix for all agents that share it, the conversation as it grows.
+"""Encodes each part of a request once: shared prefixes, and the conversation as it grows.
 
-What is sent equals, as JSON, what `build_request` describes. A turn encodes the blocks that have come since the last request and
-copies bytes for the rest, but for a block whose mark has moved on; `encoded_parts` counts, so that a test can hold it to that.
+The result equals, as JSON, the body of `build_request`. A turn encodes the blocks added since the last request, and blocks whose mark
+has moved; it copies bytes for the rest. Tests check this with the counter `encoded_parts`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ encoded_parts = 0
 """How many blocks and prefixes this process has encoded."""
 
 _tools: dict[int, tuple[list[dict[str, Any]], bytes]] = {}
-"""By identity: an agent's tools are frozen for life, and a process shares them among all agents that have the same."""
+"""Tools by identity: an agent's never change, and a process shares equal tools among agents."""
 _named: dict[tuple[str, str, int], tuple[bytes, str]] = {}
 _heads: dict[tuple[str, int], tuple[list[dict[str, Any]], bytes]] = {}
 
@@ -33,7 +33,7 @@ def _encode(part: Any) -> bytes:
 
 
 def encode_tools(tools: list[dict[str, Any]]) -> bytes:
-    """Tool schemas as a request holds them; the list must not be changed any more."""
+    """Encode tool schemas as a request holds them. The list must not change afterwards."""
     if not tools:
         return b"[]"
     known = _tools.get(id(tools))
@@ -45,7 +45,7 @@ def encode_tools(tools: list[dict[str, Any]]) -> bytes:
 
 
 def describe_prefix(model: str, system: str, tools: list[dict[str, Any]], also: str) -> tuple[str, int]:
-    """What tells prefixes apart for the prompt cache, `also` what else does, and how many bytes this one has."""
+    """Name a prefix as the prompt cache distinguishes it, with `also`; and its size in bytes."""
     head = _head(ModelRequest.model_construct(model=model, system=system, messages=[], tools=tools))
     key = (model, also, id(head))
     known = _named.get(key)
@@ -58,16 +58,16 @@ def describe_prefix(model: str, system: str, tools: list[dict[str, Any]], also: 
 
 
 class Encoder:
-    """Encodes the requests of one conversation, whose messages only grow at the end of one and the same list.
+    """Encodes the requests of one conversation, whose messages only grow at the end of one list.
 
-    A list that is another one begins anew. Blocks must not be changed once they were sent.
+    Another list starts over. Blocks must not change once they were sent.
     """
 
     def __init__(self) -> None:
         self._begin([])
 
     def encode(self, request: ModelRequest, *, max_output: int) -> bytes:
-        """The body of a streaming request. Raises `ValueError` or `TypeError` for what is no JSON."""
+        """Encode a streaming request's body. Raises `ValueError` or `TypeError` for invalid JSON."""
         if request.messages is not self._messages:
             self._begin(request.messages)
         return b"".join(
@@ -92,10 +92,10 @@ class Encoder:
     def _begin(self, messages: list[dict[str, Any]]) -> None:
         self._messages = messages
         self._settled = bytearray()
-        """Messages that no mark can come into any more, as bytes."""
+        """The encoded messages that can get no more marks."""
         self._count = 0
         self._blocks: dict[tuple[int, bool], tuple[Block, bytes]] = {}
-        """By identity and whether they are marked, the blocks of all later messages."""
+        """Blocks of all later messages, by identity and whether they are marked."""
 
     def _conversation(self) -> list[bytes | bytearray]:
         messages = [sendable(message) for message in self._messages[self._count :]]
@@ -135,7 +135,7 @@ class Encoder:
 
 
 def _head(request: ModelRequest) -> bytes:
-    """Tools and system prompt, with the mark at their end."""
+    """Tools and system prompt, with a mark at the end."""
     key = (request.system, id(request.tools) if request.tools else 0)
     known = _heads.get(key)
     if known is None or (request.tools and known[0] is not request.tools):

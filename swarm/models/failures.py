@@ -1,4 +1,4 @@
-"""What a failed model request means: whether another try can help, when, and what a person should do. Pure.
+"""Classifies failed model requests: if and when to try again, and what people can do. Pure.
 
 Every way that a request can fail ends as a `TransientModelError` or a `PermanentModelError` with one of these kinds:
 
@@ -8,8 +8,8 @@ Every way that a request can fail ends as a `TransientModelError` or a `Permanen
 
 An unknown status, error type or error code is judged by its nearest known neighbour: 5xx is transient, 4xx is not.
 
-When the fleet may ask at all is the governor's to say: it holds everybody back after a 429, and opens slowly after a storm of overloads.
-What is said here is for what one request met.
+The governor decides when the fleet may ask at all: it holds all requests after a 429, and opens slowly after a storm of overloads.
+This module judges the failure of a single request.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from swarm.core.errors import ModelError, PermanentModelError, TransientModelErr
 RETRY_AFTER_CAP_SECONDS = 3600.0
 CAP_SECONDS = 60.0
 OVERLOADED_CAP_SECONDS = 8.0
-"""Of a server that is overloaded: the governor opens slowly, and nobody should sleep on when it does."""
+"""Longest wait for an overloaded server: the governor opens slowly; no need to sleep on."""
 _FIRST_SECONDS = 0.5
 _MAX_DOUBLINGS = 16  # far above the cap; keeps 2**n from overflowing after a day of failures
 
@@ -56,7 +56,7 @@ _TYPE_KINDS = {
     "overloaded_error": "overloaded",
     "conflict_error": "server",
     "api_error": "server",
-    # What Bedrock calls the same things in its event stream.
+    # Bedrock's names in its event stream.
     "throttlingException": "rate_limit",
     "modelTimeoutException": "timeout",
     "serviceUnavailableException": "overloaded",
@@ -72,7 +72,7 @@ _CODE_KINDS = {
     "compaction_unavailable": "no_summary",
     "compaction_nothing_to_summarize": "no_summary",
 }
-# The API gives these neither a status nor a code of their own; only its wording tells them from a malformed request.
+# The API gives these neither a status nor a code; only the wording distinguishes them from a malformed request.
 _WORDINGS = (
     (re.compile(r"prompt is too long|exceed(s|ed)? (the )?context (limit|window)", re.I), "too_large"),
     (re.compile(r"reached your specified .*usage limit|spend(ing)? limit", re.I), "spend_limit"),
@@ -92,11 +92,11 @@ _SIGN_IN = {
 def response_failure(
     status: int, headers: Mapping[str, str], body: object, *, model: str, provider: str, aliases: str, now: float
 ) -> ModelError:
-    """The error for a response with an error status. `aliases` goes into the message about an unknown model."""
+    """Make the error for an error status. `aliases` is for messages about unknown models."""
     detail = _read_body(body)
     kind = _kind_of(detail, status)
     transient = kind in _TRANSIENT_KINDS
-    # A spend limit stays permanent whatever the header says: the server sets it for all 429s alike.
+    # A spend limit stays permanent whatever the header says: the server sets that header for all 429s.
     if kind not in {"spend_limit", "billing", "no_summary"}:
         match headers.get("x-should-retry"):
             case "true":
@@ -112,7 +112,7 @@ def response_failure(
 
 
 def stream_failure(body: object, *, model: str, provider: str, aliases: str) -> ModelError:
-    """The error for an `error` event in the middle of a stream, whose HTTP status was 200."""
+    """Make the error for an `error` event in a stream whose HTTP status was 200."""
     detail = _read_body(body)
     kind = _kind_of(detail, None)
     if kind in _TRANSIENT_KINDS:
@@ -121,12 +121,12 @@ def stream_failure(body: object, *, model: str, provider: str, aliases: str) -> 
 
 
 def credentials_failure(provider: str, why: str = "") -> PermanentModelError:
-    """The error for a request that cannot be sent because there is nothing to sign in with."""
+    """Make the error for a request without credentials."""
     return _permanent("authentication", "", why, model="", provider=provider, aliases="")
 
 
 def retry_after_seconds(headers: Mapping[str, str], now: float) -> float | None:
-    """The server's wish from `retry-after-ms` or `retry-after` (seconds or an HTTP date), at most an hour."""
+    """Seconds from `retry-after-ms` or `retry-after` (seconds or an HTTP date), at most an hour."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         text = headers.get(name)
         if text is None:
@@ -141,10 +141,10 @@ def retry_after_seconds(headers: Mapping[str, str], now: float) -> float | None:
 
 
 def backoff_seconds(attempt: int, error: TransientModelError, random: float) -> float:
-    """Seconds to wait after failure number `attempt` (0 is the first), given a `random` in [0, 1).
+    """Seconds to wait after failure `attempt` (0 is the first), given a `random` in [0, 1).
 
-    After a 429 none: the governor knows when there is room. The server's own wish wins otherwise: never sooner, and up to a tenth later.
-    Without one the wait doubles up to a cap, and is taken in [0.5, 1] of that.
+    A 429 needs no wait: the governor knows when there is room. Otherwise the server's own wish wins: never sooner, up to a tenth later.
+    Without a wish the wait doubles up to a cap, and the result lies in [0.5, 1] of it.
     """
     if error.kind == "rate_limit":
         return 0.0
@@ -167,7 +167,7 @@ class _Detail(NamedTuple):
 def _read_body(body: object) -> _Detail:
     error: Any = body.get("error") if isinstance(body, dict) else None
     if not isinstance(error, dict):
-        # A plain text, or the flatter shapes of other platforms and of proxies.
+        # A plain text, or the flatter shapes of other platforms and proxies.
         text = body.get("message") or error if isinstance(body, dict) else body
         return _Detail("", "", _one_line(text) if isinstance(text, str) else "")
     details = error.get("details")
@@ -215,7 +215,7 @@ _FACTS = {
     "permission": "the model's server forbids this request",
     "billing": "the account cannot pay for model requests",
     "spend_limit": "the account's spend limit is reached",
-    "not_found": "the model's server does not know what was asked for",
+    "not_found": "the model's server does not know the requested model or address",
     "too_large": "the model request is too large",
     "bad_image": "the model's server cannot use an image of the request",
     "no_summary": "the model's server could not summarize the conversation",
@@ -231,8 +231,8 @@ def _say(kind: str, where: str, detail: str, remedy: str = "") -> str:
 _REMEDIES = {
     "authentication": "To sign in, {sign_in}, where the workers run",
     "permission": "Use credentials that may use {model}, or choose another model",
-    "billing": "Correct the account's payment details or buy credit, then have it go on: `swarm send JOB 'go on'`",
-    "spend_limit": "Raise the account's spend limit or wait until it resets, then have it go on: `swarm send JOB 'go on'`",
+    "billing": "Correct the account's payment details or buy credit, then continue the job: `swarm send JOB continue`",
+    "spend_limit": "Raise the account's spend limit or wait until it resets, then continue the job: `swarm send JOB continue`",
     "not_found": "Check the model id {model!r} and the server (SWARM_BASE_URL, ANTHROPIC_BASE_URL); the known aliases are {aliases}",
     "too_large": "Shorten the prompt or the tool results that went into it",
     "bad_request": "",

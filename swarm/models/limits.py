@@ -1,5 +1,6 @@
-"""What the model's server says of its limits, and whose they are: requests, input and output tokens a minute, for a credential and a
-kind of model. Pure, but for the environment that credentials come from."""
+"""Limits of the model's server, per credential and kind of model.
+
+Requests, input tokens and output tokens a minute. Pure, except that it reads credentials from the environment."""
 
 from __future__ import annotations
 
@@ -24,17 +25,17 @@ _CREDENTIALS = (
     "GOOGLE_APPLICATION_CREDENTIALS",
     "CLOUD_ML_REGION",
 )
-"""What tells one account from another; who has the same of all of these shares its limits."""
+"""Variables that identify an account. Processes with equal values share its limits."""
 
 
 class RateLimits(NamedTuple):
-    """What the head of a response says; of each limit a minute, 0: it is not stated."""
+    """Limits a minute that a response's headers state. 0 means not stated."""
 
     requests: int = 0
     input: int = 0
     output: int = 0
     requests_left: int = -1
-    """Now; -1: it is not stated. The same for the others."""
+    """Remaining now; -1 means not stated. Likewise for the others."""
     input_left: int = -1
     output_left: int = -1
 
@@ -43,17 +44,17 @@ NOTHING_STATED = RateLimits()
 
 
 def read_limits(headers: Mapping[str, str]) -> RateLimits:
-    """The limits that a response's headers state; what is no number is not stated."""
+    """Limits in a response's headers. A value that is no number counts as not stated."""
     stated = [_number(headers.get(f"anthropic-ratelimit-{kind}-limit"), 0) for kind in _KINDS]
     left = [_number(headers.get(f"anthropic-ratelimit-{kind}-remaining"), -1) for kind in _KINDS]
     return RateLimits(*stated, *left)
 
 
 def name_limit_class(provider: str, base_url: str | None, model: str) -> str:
-    """Whose limits requests of this process for `model` are counted for: `provider/account/kind of model`.
+    """Name the limits that count requests for `model`: `provider/account/kind of model`.
 
-    The account is a digest of what signs requests, and of where they go. Versions of a model count as kinds of their own: where they
-    share a limit after all, what the server says is left tells so.
+    The account is a digest of the credentials and the server's address. Versions of a model count as separate kinds. If they share a limit
+    after all, the remaining amounts that the server states show it.
     """
     signed = [os.environ.get(name, "") for name in _CREDENTIALS]
     place = base_url or os.environ.get("ANTHROPIC_BASE_URL", "")

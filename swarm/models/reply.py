@@ -1,6 +1,6 @@
 """Puts a streamed reply together from its events, keeping every block as the API gave it.
 
-Works on the events' plain JSON, so a kind of block or a field that is newer than this code passes through untouched.
+Works on the events' plain JSON, so blocks and fields newer than this code pass through unchanged.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from swarm.core.plain import clean, find_unfit, load_json
 from swarm.models import Block, Hear, Progress, Reply, Usage
 
 UNREADABLE_INPUT = "INVALID_JSON"
-"""The one key of a tool call's `input` when its JSON is broken (cut by the token limit, say); the value is the text."""
+"""The only key of an `input` whose JSON is broken, such as cut off. The value is the text."""
 
 _TEXT_DELTAS = {
     "text_delta": "text",
@@ -24,9 +24,9 @@ _USAGE_FIELDS = tuple(Usage.model_fields)
 
 
 def tell_apart(content: Sequence[Block], known: Set[str], turn: int) -> list[Block]:
-    """The reply's blocks with an id for each call that no other call of the conversation has.
+    """Give each call of a reply an id that is unique in the conversation; returns the blocks.
 
-    Some servers count calls from 0 in every reply, or give two calls one id; results and children are found by these ids.
+    Some servers count calls from 0 in every reply, or give two calls one id. Results and children are found by these ids.
     """
     taken, told = set(known), []
     for index, block in enumerate(content):
@@ -41,12 +41,12 @@ def tell_apart(content: Sequence[Block], known: Set[str], turn: int) -> list[Blo
 
 
 class ReplyBuilder:
-    """One reply in the making: feed it every event in order, then ask for the result."""
+    """A reply under construction: feed it every event in order, then ask for the result."""
 
     def __init__(self, on_progress: Progress | None = None, on_words: Hear | None = None) -> None:
         self._on_progress, self._on_words = on_progress, on_words
         self._blocks: dict[int, Block] = {}
-        # Pieces are joined once, when the block ends: a long text comes in thousands of them.
+        # Pieces are joined once, when the block ends: a long text has thousands of them.
         self._pieces: dict[int, dict[str, list[str]]] = {}
         self._usage: dict[str, int] = {}
         self._beside = Usage()
@@ -55,7 +55,7 @@ class ReplyBuilder:
         self._stopped = False
 
     def add(self, event: Mapping[str, Any]) -> None:
-        """Take in one event. Unknown kinds are passed over; a malformed one raises `KeyError` or `TypeError`."""
+        """Take in one event, ignoring unknown kinds. Raises `KeyError` or `TypeError` if malformed."""
         match event.get("type"):
             case "content_block_delta":
                 self._add_delta(event["index"], event["delta"])
@@ -121,13 +121,13 @@ class ReplyBuilder:
                 block[field] = (block.get(field) or "") + text
 
     def _add_usage(self, usage: Mapping[str, Any] | None) -> None:
-        # The counts in `message_delta` are cumulative: the last one that is stated holds.
+        # Counts in `message_delta` are cumulative: the last stated one holds.
         for field in _USAGE_FIELDS:
             count = usage.get(field) if usage else None
             if count is not None:
                 self._usage[field] = count
         if usage and usage.get("iterations"):
-            # A summary is billed here and nowhere else.
+            # A summary is billed here only.
             made = [part for part in usage["iterations"] if part.get("type") == "compaction"]
             self._beside = sum(
                 (Usage(**{name: part.get(name) or 0 for name in _USAGE_FIELDS}) for part in made), Usage()
@@ -155,5 +155,5 @@ def _parse_input(text: str) -> dict[str, Any]:
         return {UNREADABLE_INPUT: text}
     if not isinstance(parsed, dict):
         return {UNREADABLE_INPUT: text}
-    # What cannot be kept as it is cannot be sent back either: every later request would fail.
+    # Input that cannot be stored as it is cannot be sent back either: every later request would fail.
     return {UNREADABLE_INPUT: text} if find_unfit(parsed) else clean(parsed)

@@ -1,14 +1,14 @@
-"""Builds the body of a Messages API request: what is sent, and where the prompt cache may hold. Pure.
+"""Builds the body of a Messages API request and places the marks of the prompt cache. Pure.
 
-An entry of the cache covers everything up to a marked block, in the order tools, system, messages. The marks are
-placed so that a life of n turns reads all but its newest turn:
+An entry of the cache covers everything up to a marked block, in the order tools, system, messages. The marks let a
+history of n turns read all but its newest turn from the cache:
 
 - the end of the system prompt (which covers the tools): shared by all agents of the same definition;
 - the end of the previous request, where that request put its last mark, so it is found exactly;
 - the end of this request, for the next one to find;
-- in the first request, the end of a long first block: siblings that are given the same instruction files read them from there;
-- inside a newest turn that is longer than the server's lookback, one more, so that no stretch of it is out of reach
-  of a later request whose end differs.
+- in the first request, the end of a long first block: siblings with the same instruction files read them from there;
+- in a newest turn longer than the server's lookback, one more, so that a later request with a different end
+  can still reach all of it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LOOKBACK_BLOCKS = 20
 
 MARK = {"type": "ephemeral"}
 OPENING_BYTES = 4_096
-"""From this length on a first block is worth a mark of its own."""
+"""A first block of at least this size gets a mark of its own."""
 _MARKABLE = frozenset(
     {
         "text",
@@ -40,7 +40,7 @@ _MARKABLE = frozenset(
 
 
 def build_request(request: ModelRequest, *, max_output: int) -> dict[str, Any]:
-    """The arguments of `messages.create` for one request; `request` itself is left as it is."""
+    """The arguments of `messages.create` for one request. `request` itself is not changed."""
     body: dict[str, Any] = {
         "model": request.model,
         "max_tokens": bounded_output(request, max_output),
@@ -59,21 +59,21 @@ def build_request(request: ModelRequest, *, max_output: int) -> dict[str, Any]:
 
 
 def holds_summary(messages: list[dict[str, Any]]) -> bool:
-    """Whether the conversation begins with a block that stands for what was said before."""
+    """Whether the conversation begins with a summary of earlier messages."""
     content = messages[0]["content"] if messages else ""
     return isinstance(content, list) and bool(content) and content[0].get("type") == "compaction"
 
 
 def bounded_output(request: ModelRequest, max_output: int) -> int:
-    """How long the reply may be, of a model that can write so much."""
+    """The longest reply to ask for, given the most that the model can write."""
     return max(1, min(request.max_tokens, max_output))
 
 
 def sendable(message: dict[str, Any]) -> dict[str, Any]:
-    """Return the message with its content as a list of unmarked blocks, which is empty for a silent reply.
+    """Return the message with a list of unmarked blocks, which is empty for a silent reply.
 
-    Replies may hold empty texts, or be empty; requests with such are refused, and would be for the rest of the life. A message
-    that is fit already, as nearly all of a long conversation are, is not copied.
+    Replies may be empty or hold empty texts. The API refuses requests with such a reply, so every later request would fail.
+    Most messages of a long conversation need no change and are not copied.
     """
     content = message["content"]
     blocks: list[Block] = [{"type": "text", "text": content}] if isinstance(content, str) else content
@@ -86,7 +86,7 @@ def sendable(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_silent(message: dict[str, Any]) -> bool:
-    """Whether a sendable message is a reply without content: it is not sent, but it shows where the last request ended."""
+    """Whether a sendable message is an empty reply: unsent, but it ends the last request."""
     return message["role"] == "assistant" and not message["content"]
 
 
@@ -98,9 +98,10 @@ def _mark_messages(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def marks_of(messages: list[dict[str, Any]]) -> tuple[set[tuple[int, int]], bool]:
-    """Where up to three marks go, as message and block, looking from the end: a long conversation costs no more than a short one.
+    """Place up to three marks, each as (message, block), from the end backwards.
 
-    Also whether one of them is where the last request had its end: no later request marks anything before that one.
+    A long conversation costs no more than a short one. The flag says whether one of the marks is where the last request ended: no later
+    request marks anything before that one.
     """
     previous_end = next((m for m in range(len(messages) - 1, -1, -1) if messages[m]["role"] == "assistant"), 0)
     last = between = previous = None
@@ -125,7 +126,7 @@ def marks_of(messages: list[dict[str, Any]]) -> tuple[set[tuple[int, int]], bool
 
 
 def _opening(messages: list[dict[str, Any]]) -> tuple[int, int] | None:
-    """The first block, if others may begin with it and go on differently."""
+    """The first block, if other conversations may begin with it and then differ."""
     content = messages[0]["content"] if messages else []
     long = len(content) > 1 and len(str(content[0].get("text") or "")) >= OPENING_BYTES
     return (0, 0) if long and _is_markable(content[0]) else None
@@ -147,10 +148,10 @@ def _is_empty_text(block: Block) -> bool:
 
 
 def marked(block: Block) -> Block:
-    """The block with a mark of the prompt cache."""
+    """The block with a prompt cache mark."""
     return {**block, "cache_control": dict(MARK)}
 
 
 def unmarked(block: Block) -> Block:
-    """The block without a mark of the prompt cache."""
+    """The block without a prompt cache mark."""
     return {key: value for key, value in block.items() if key != "cache_control"} if "cache_control" in block else block

@@ -1,1 +1,1 @@
-"""The runtime: the loop that runs an agent's segment, and what it acts through. Nothing here imports Celery."""
+"""The runtime: the loop of an agent's segment, and its parts. Nothing here imports Celery."""

@@ -1,7 +1,7 @@
-"""Approvals: before every call rules and modes decide about it, and where they say so, somebody is asked.
+"""Approvals: rules and modes decide about each call before it runs, and may ask somebody.
 
-A question is asked by parking, so that an agent that waits for an answer holds no process; the answer enters the journal, and the
-call is then run, or refused with the reason as its result. A denial never looks like success.
+The agent parks on a question, so it holds no process while it waits. The answer enters the journal; the call then runs, or is refused
+with the reason as its result. A denial never looks like success.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from swarm.runtime.toolbox import Toolbox, from_workspace
 from swarm.store.questions import MAX_DETAIL_CHARACTERS, Ask, Question
 
 REQUEST_SECONDS = 3_600.0
-"""How long another agent can answer a request: about a plan, or for a shutdown."""
+"""Time limit for another agent's answer to a plan or a shutdown request."""
 
 
 @dataclass
 class Decision:
-    """What becomes of some calls."""
+    """The decision about some calls."""
 
     run: list[Block] = field(default_factory=list)
     settled: list[Answered | ToolFinished] = field(default_factory=list)
-    """To be journaled: answers, and the results of calls that are not run."""
+    """Entries for the journal: answers, and the results of calls that do not run."""
     denied: list[tuple[Block, str]] = field(default_factory=list)
-    """Calls that may not be run, and why: for people to see."""
+    """Denied calls with reasons, to show to people."""
     question: tuple[str, Ask, str] | None = None
-    """The id of the first question that is still open, what is asked, and the call it is about."""
+    """The first open question: its id, the question, and the id of its call."""
 
 
 class Approvals:
@@ -56,7 +56,7 @@ class Approvals:
         self._looked: dict[str, str] = {}
 
     def decide(self, calls: Sequence[Block]) -> Decision:
-        """Decide about each call; those that must be asked about are asked about one at a time."""
+        """Decide about each call. Questions are asked one at a time."""
         decision = Decision()
         for call in calls:
             if call["name"] not in self._segment.history.tool_names():
@@ -68,14 +68,12 @@ class Approvals:
         return decision
 
     def refuse(self, call: Block) -> str:
-        """Why a call may not be made without somebody being asked; empty if it may."""
+        """Explain why a call may not run without a question; empty if it may."""
         if call["name"] not in self._segment.history.tool_names():
             return f"You do not have the tool {call['name']}."
         verdict = self._judge(call)
         return (
-            ""
-            if verdict.action == "allow"
-            else f"Not allowed: {verdict.reason}. Make an {call['name']} call of its own."
+            "" if verdict.action == "allow" else f"Not allowed: {verdict.reason}. Make a separate {call['name']} call."
         )
 
     def _describe(self, call: Block) -> JudgedCall:
@@ -125,12 +123,12 @@ class Approvals:
         decision.settled.append(ToolFinished(tool_use_id=call["id"], text=text, is_error=True, denied=kind))
 
     def _is_asked(self, call: Block) -> bool:
-        """Whether somebody is asked about the call already, or was."""
+        """Whether a question about the call exists already."""
         asked_id = question_id(self._segment.spec.agent_id, call["id"])
         return call["id"] in self._segment.history.answers or self._questions.find(asked_id) is not None
 
     def _look(self, call: Block) -> ToolFinished | str:
-        """The result of a call that is tried where nothing can come of it, once; or why that was not enough."""
+        """Try a call once where it can have no effect; returns its result, or why that failed."""
         if call["id"] not in self._looked:
             argv = None if self._toolbox.is_sandboxed() else find_plain_look(self._describe(call))
             looked = self._toolbox.look(call, argv)
@@ -140,7 +138,7 @@ class Approvals:
         return self._looked[call["id"]]
 
     def _change_mode(self, call: Block, mode: PermissionMode, decision: Decision) -> None:
-        """A call that does nothing but change the mode in force: the tools, and all of the requests' beginning, stay as they are."""
+        """Settle a call that only changes the mode in force. The request prefix stays as it is."""
         if self._segment.mode == mode:
             decision.settled.append(
                 ToolFinished(tool_use_id=call["id"], text=f"You are in {mode} mode already.", is_error=True)
@@ -163,7 +161,7 @@ class Approvals:
         )
 
     def _put_question(self, call: Block, decision: Decision) -> None:
-        """A call whose result is the answer to a question of its own."""
+        """Settle a call whose result is the answer to a question of its own."""
         ask = self._toolbox.find_question(call)
         if isinstance(ask, ToolFinished):
             decision.settled.append(ask)
@@ -180,13 +178,13 @@ class Approvals:
             decision.settled.append(ToolFinished(tool_use_id=call["id"], text=text, is_error=is_error))
 
     def _find_answer(self, call: Block, ask: Ask, decision: Decision) -> Answered | None:
-        """The answer about a call; None when the question is open, and then it is in the decision."""
+        """Find the answer about a call; None while its question, now in the decision, is open."""
         known = self._segment.history.answers.get(call["id"])
         if known is not None:
             return known
         if ask.kind != "event":
             seconds = self._segment.ask_seconds
-            # A lead is there even where no person is.
+            # A lead can answer even if no person does.
             ask = ask.model_copy(update={"seconds": REQUEST_SECONDS if ask.to and seconds <= 0 else seconds})
         asked_id = question_id(self._segment.spec.agent_id, call["id"])
         question = self._questions.find(asked_id)
@@ -208,12 +206,12 @@ class Approvals:
 
 
 def _hear_hooks(verdict: Judgement, hooked: Hooked | None) -> Judgement:
-    """What hooks make of a verdict: they have anything asked about, and allow what only the mode would ask about."""
+    """Apply hooks' decisions. They can require a question, or allow if only the mode asks."""
     if hooked is None or verdict.action == "deny":
         return replace(verdict, look=verdict.look and (hooked is None or hooked.decision != "ask"))
     if hooked.decision == "ask" and verdict.action == "allow":
         said = f": {hooked.reason}" if hooked.reason else ""
-        return Judgement("ask", f"a hook wants a person asked{said}", by_person=True)
+        return Judgement("ask", f"a hook requires a person's decision{said}", by_person=True)
     if hooked.decision == "ask":
         return replace(verdict, by_person=True, look=False)
     if hooked.decision == "allow" and verdict.action == "ask" and verdict.rule is None and not verdict.by_person:
@@ -222,7 +220,7 @@ def _hear_hooks(verdict: Judgement, hooked: Hooked | None) -> Judgement:
 
 
 def judge_call(segment: Segment, tool: str, given: dict[str, Any], *, sandboxed: bool) -> Judgement:
-    """What rules and the mode in force say of a call."""
+    """Judge a call by the rules and the mode in force."""
     return judge(_describe(segment, tool, given, sandboxed=sandboxed))
 
 
@@ -233,7 +231,7 @@ def _describe(segment: Segment, tool: str, given: dict[str, Any], *, sandboxed: 
 def describe_call(
     tool: str, given: dict[str, Any], spec: AgentSpec, *, rules: Rules, mode: PermissionMode, sandboxed: bool
 ) -> JudgedCall:
-    """A call of an agent as it is judged; `sandboxed`: the kernel holds this agent's processes to what it may do."""
+    """Describe an agent's call for the judge. `sandboxed`: the kernel enforces permissions."""
     return JudgedCall(
         tool=tool,
         given=from_workspace(row_of(tool), given, spec.cwd),
@@ -264,7 +262,7 @@ def _answered(call: Block, question: Question, history: History) -> Answered:
 
 
 def _plan_of(call: Block, ask: Ask) -> str:
-    """The whole plan that a person was to be asked about, of which the question holds only the beginning; else empty."""
+    """The whole plan put to a person (its question holds only the beginning); else empty."""
     if ask.kind != "plan" or ask.to:
         return ""
     return str(call["input"].get("plan") or "").strip() or ask.detail

@@ -1,4 +1,4 @@
-"""What a call of the model will take: an estimate from the size of the request that is really sent. Pure."""
+"""Estimates the cost of a model call from the size of the request that is sent. Pure."""
 
 from __future__ import annotations
 
@@ -12,40 +12,43 @@ from swarm.store.values import NANO, Reservation
 
 MAX_REPLY_TOKENS = 32_000
 EXPECTED_REPLY_TOKENS = 4_000
-"""What is set aside for a reply before its size is known."""
+"""Tokens set aside for a reply before its size is known."""
 LEAST_REPLY_TOKENS = 300
-"""With less than this a reply is not worth asking for."""
+"""The shortest reply worth asking for, in tokens."""
 LAST_REPLY_TOKENS = 1_000
 LEAST_SUMMARY_TOKENS = 2_000
 CHILD_RESULT_TOKENS = 100
-"""What a child's result adds to its parent's conversation, at least."""
+"""The least that a child's result adds to its parent's conversation, in tokens."""
 MOST_KEPT_SHARE = 0.1
-"""Of a budget, what is kept for one agent's last reply at most, beyond what the reply takes at least."""
+"""Largest share of a budget reserved for a final answer, beyond the least reply."""
 GRADER = Usage(cache_creation_input_tokens=12_000, cache_read_input_tokens=30_000, output_tokens=3_000)
-"""What a grader takes: some turns with a look at the work …"""
+"""A grader's usual usage: some turns with a look at the work …"""
 MOST_FOR_GRADER = 0.2
-"""… but no more of a limit than this share."""
+"""… limited to this share of a limit."""
 CACHE_SECONDS = 240.0
-"""For so long after a reply its conversation is surely found in the prompt cache."""
+"""How long a conversation surely stays in the prompt cache after a reply."""
 
 
 @dataclass(frozen=True)
 class Prices:
-    """What tokens of one model cost; a model of unknown price costs nothing, and is not started where a budget is to be kept."""
+    """Prices of one model's tokens.
+
+    A model of unknown price costs nothing, and is not started under a budget."""
 
     model: str
     file: Path | None
 
     def cost(self, usage: Usage) -> int:
-        """In nano-dollars."""
+        """The cost in nano-dollars."""
         return round((cost_usd(self.model, usage, prices_file=self.file) or 0.0) * NANO)
 
 
 def reservation_for(
     history: History, prices: Prices, *, final: bool, now: float, children: int = 0, graded: bool = True
 ) -> Reservation:
-    """What the next call takes, and what a last reply after it would, and the grader of the work if it is to be `graded`; `children`
-    are about to be started."""
+    """Estimate the next call, a final answer after it and, if `graded`, the grader.
+
+    `children` are about to start."""
     least = LEAST_REPLY_TOKENS // 2 if final else LEAST_REPLY_TOKENS
     expected = LAST_REPLY_TOKENS if final else EXPECTED_REPLY_TOKENS
     call = _input(history.tokens_to_send(), _cached(history, now)) + Usage(output_tokens=least)
@@ -56,7 +59,7 @@ def reservation_for(
 
 
 def _for_grader(history: History, prices: Prices) -> tuple[int, int]:
-    """What is kept for the grader of the agent's work, in tokens and nano-dollars."""
+    """The reserve for the grader of the agent's work, in tokens and nano-dollars."""
     spec = history.spec
     if spec is None or spec.definition.outcome is None or not spec.definition.outcome.rubric:
         return (0, 0)
@@ -71,7 +74,7 @@ def _for_grader(history: History, prices: Prices) -> tuple[int, int]:
 def reservation_aside(
     tokens: int, prices: Prices, *, cached: bool, most: int, closing: tuple[int, int] = (0, 0)
 ) -> Reservation:
-    """What a request beside the conversation takes, of so many tokens, whose reply may be `most` long. `closing` stays kept."""
+    """Estimate a side request of so many tokens and a reply of `most`; `closing` stays reserved."""
     call = _input(tokens, tokens if cached else 0) + Usage(output_tokens=LEAST_SUMMARY_TOKENS)
     spare = Usage(output_tokens=max(0, most - LEAST_SUMMARY_TOKENS))
     return _reservation(call, spare, prices, closing)
@@ -83,16 +86,16 @@ def _reservation(call: Usage, spare: Usage, prices: Prices, closing: tuple[int, 
 
 
 def _cached(history: History, now: float) -> int:
-    """How much of the conversation the prompt cache holds, as far as that can be told."""
+    """Estimate how many tokens of the conversation the prompt cache holds."""
     if history.last is not None:
         return history.known_tokens if now - history.last.at < CACHE_SECONDS else 0
-    # What a child's requests begin with is its siblings', too.
+    # A child shares the prefix of its requests with its siblings.
     is_child = history.spec is not None and history.spec.parent_id is not None
     return history.prefix_tokens() if is_child and not history.known_tokens else 0
 
 
 def _closing(history: History, prices: Prices, children: int) -> tuple[Usage, int]:
-    """What a last reply after the next one takes, and costs."""
+    """The usage and cost of a final answer after the next reply."""
     whole = history.tokens_to_send()
     results = CHILD_RESULT_TOKENS * (children + sum(call_id not in history.background for call_id in history.spawned))
     after = whole + LEAST_REPLY_TOKENS + results
@@ -100,14 +103,14 @@ def _closing(history: History, prices: Prices, children: int) -> tuple[Usage, in
     warm = _input(after, whole) + reply
     cost = prices.cost(warm)
     if results and history.spec is not None and history.spec.limits.budget_usd is not None:
-        # Who waits long for its children finds nothing in the cache any more. A small budget is not kept back for that alone.
+        # After a long wait for children the cache holds nothing. A small budget does not reserve for that alone.
         most = round(history.spec.limits.budget_usd * NANO * MOST_KEPT_SHARE)
         cost = max(cost, min(prices.cost(_input(after, 0) + reply), most))
     return warm, cost
 
 
 def reply_room(history: History, prices: Prices, *, final: bool = False, granted: float = 1.0) -> int:
-    """How long the reply may be: what the model can write, what its context has room for, and what was granted of the purse."""
+    """The longest reply that the model, its context and the granted share of the budget allow."""
     window = context_tokens(prices.model, prices_file=prices.file) - history.tokens_to_send()
     most = min(MAX_REPLY_TOKENS, max_output(prices.model, prices_file=prices.file))
     if window < most:
@@ -120,5 +123,5 @@ def reply_room(history: History, prices: Prices, *, final: bool = False, granted
 
 
 def _input(tokens: int, cached: int) -> Usage:
-    """The adapter marks the end of every request, so what is not found in the cache is written to it."""
+    """The adapter marks the end of every request, so uncached input is written to the cache."""
     return Usage(cache_read_input_tokens=min(cached, tokens), cache_creation_input_tokens=max(0, tokens - cached))

@@ -1,4 +1,4 @@
-"""A running agent's children: started together, in one step with the entry that tells of them, and taken in when they have ended."""
+"""Starts a running agent's children together with their journal entry; collects results."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 
 SPAWNING = AGENT.name
 SPAWNED_AT_ONCE = 50
-"""Children of one step, which may not keep the server busy for long."""
+"""Most children of one step, which must not occupy Redis for long."""
 
 
 class Children:
-    """Carries `Agent` calls out."""
+    """Carries out `Agent` calls."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts, self._segment = parts, parts.segment
         self._journal, self._store, self._spec = parts.segment.journal, parts.segment.store, parts.segment.spec
 
     def spawn(self, calls: Sequence[Block]) -> None:
-        """Start, or have go on, what the calls ask for; those that cannot be are refused as their results."""
+        """Start or continue children as the calls ask. Impossible calls get a refusal as result."""
         plan = self._plan(calls)
         for step in self._parts.steps:
             plan.refuse(calls, step.refuse_child)
@@ -55,9 +55,9 @@ class Children:
             )
 
     def start_members(self, call_id: str, members: Sequence[dict[str, Any]]) -> dict[str, str]:
-        """Start a team's members from within one call, each as an `Agent` call would; whoever does so again starts nobody twice.
+        """Start a team's members from within one call. A repeated call starts none twice.
 
-        Returns, by name, why somebody was not started.
+        Each member starts as by an `Agent` call. Returns the reasons for members that were not started, by name.
         """
         calls: list[Block] = [
             {"type": "tool_use", "id": f"{call_id}.{number}", "name": SPAWNING, "input": {**member, "teammate": True}}
@@ -81,15 +81,15 @@ class Children:
         )
 
     def _start(self, plan: Spawning) -> None:
-        """Make what is planned, less what cannot be had, which is refused in the plan."""
+        """Start the planned children. Impossible ones become refusals in the plan."""
         commit = self._parts.isolation.give(plan)
         while plan.children and not self._make(plan, commit):
             pass
 
     def _make(self, plan: Spawning, commit: str) -> bool:
-        """Make what is planned; if the store refuses some of it, nothing is made, and those are refused in the plan.
+        """Start all planned children, or none: refusals of the store become refusals in the plan.
 
-        `commit` is what copies are made of.
+        Copies are made of `commit`.
         """
         specs = list(plan.children.values())
         entry = self._journal.stamp(
@@ -117,17 +117,17 @@ class Children:
         return False
 
     def _name_prefixes(self, children: Sequence[AgentSpec | Continuation]) -> dict[str, str]:
-        """By id, the prefixes of new children; of those only that its parent's requests do not have in the cache already.
+        """Name the prefixes of new children by id, except one that equals their parent's.
 
-        They are made here as if the children ran on this worker, and had no tools but those of the table: where servers are asked for
-        theirs when an agent begins, nobody is held back here, and whoever asks for a slot is.
+        Prefixes are computed as if the children ran on this worker with only the table's tools. If servers list their tools when an agent
+        begins, no child is held back here, but only when it asks for a slot.
         """
         prices, named = self._segment.settings.prices_file, dict[str, str]()
         if any(step.adds_tools for step in self._parts.steps):
             return named
         own, _ = name_prefix(self._spec, self._journal.history.system, self._journal.history.tools, prices)
         for child in children:
-            # A fork begins with its parent's conversation, and one that goes on with its own.
+            # A fork begins with its parent's conversation, and a continued agent with its own.
             if isinstance(child, AgentSpec) and child.fork is None:
                 name, _ = name_prefix(child, *open_for(self._parts, child), prices)
                 if name and name != own:
@@ -135,7 +135,10 @@ class Children:
         return named
 
     def _abort_siblings(self, children: dict[str, str], alive: Sequence[str]) -> bool:
-        """End those who are still at work if one has failed whose failure ends the others; returns whether there are such."""
+        """End siblings at work if a child has failed whose failure ends the others.
+
+        Returns whether any child's failure would.
+        """
         bound = [agent_id for call_id, agent_id in children.items() if self._binds(call_id)]
         ended = self._store.agents.ended([agent_id for agent_id in bound if agent_id not in alive])
         failed = next((one for one in ended.values() if one.state in ("failed", "timed_out")), None)
@@ -156,10 +159,10 @@ class Children:
         return definition is not None and definition.abort_siblings
 
     def collect(self, children: dict[str, str]) -> Condition | None:
-        """Take in the results of these children (tool_use id → agent id), or say what to wait for if some still live."""
+        """Take in children's results (tool_use id → agent id), or return what to wait for."""
         ended = self._store.agents.ended(list(children.values()))
         if alive := [agent_id for agent_id in children.values() if agent_id not in ended]:
-            # Whose failure ends the others must be seen as soon as it is there.
+            # A failure that ends the others must be seen at once.
             return Condition(children=alive, mode="any" if self._abort_siblings(children, alive) else "all")
         history, copied = (
             self._journal.history,

@@ -1,11 +1,10 @@
-"""What runs in an agent's workspace: the calls of tools that one reply makes, and what others than the agent want run there.
+"""Runs commands in an agent's workspace: tool calls, checks of its work, workspace setup.
 
-Calls that only look run side by side; what has effects runs alone, noted before and after. Commands of others are the check of its work
-and the setup of its workspace.
+Calls that only look run side by side. A call with effects runs alone, journaled before and after.
 
-A new checkout is set up before its agent goes on: what git ignores does not follow an agent, and the workspace's setup makes it anew.
-Once for each checkout. One that was cut off by its worker's death is run again, so it must bear that. It never fails the agent: that is
-told what went wrong, with the note that its host has changed.
+A new checkout is set up before its agent continues, because files that git ignores do not follow an agent. A setup runs once per
+checkout. If its worker dies, it runs again, so it must be repeatable. Its failure never fails the agent: the note about the changed
+host describes it.
 """
 
 from __future__ import annotations
@@ -41,13 +40,13 @@ CONCURRENT_READS = 8
 
 
 class Calls:
-    """Runs the calls of one segment that may be run."""
+    """Runs those calls of a segment that are allowed."""
 
     def __init__(self, segment: Segment, toolbox: Toolbox, steps: Sequence[Step]) -> None:
         self._journal, self._toolbox, self._steps = segment.journal, toolbox, steps
 
     def run(self, calls: Sequence[Block]) -> None:
-        """Run them, and journal their results."""
+        """Run the calls and journal their results."""
         history = self._journal.history
         if len(calls) == 1 and history.kind_of(calls[0]) in (Kind.EFFECT, Kind.IDEMPOTENT):
             return self._run_effect(calls[0])
@@ -59,7 +58,10 @@ class Calls:
         self._note(calls, results)
 
     def _run_effect(self, call: Block) -> None:
-        """Noted, run, its files kept, its result noted: whoever dies in between, the next one knows what the call may have done."""
+        """Journal the start, run, keep the files, journal the result.
+
+        After a crash, the journal shows that the call may have run.
+        """
         history = self._journal.history
         if call["id"] not in history.tools_started or call["id"] in history.waits:
             self._journal.append([ToolStarted(tool_use_id=call["id"])], activity=describe_call(call))
@@ -80,7 +82,7 @@ class Calls:
 
 @dataclass(frozen=True)
 class Ran:
-    """How it ended."""
+    """The result of a command."""
 
     context: ToolContext
     exit_code: int
@@ -89,7 +91,7 @@ class Ran:
 
     @property
     def passed(self) -> bool:
-        """Whether it did what it should."""
+        """Whether the command exited with 0 in time."""
         return self.exit_code == 0 and not self.timed_out
 
 
@@ -102,15 +104,17 @@ class Commands:
     files: WorkspaceSync
 
     def run(self, command: str, *, name: str, seconds: float, by_person: bool, program: Sequence[str] = ()) -> Ran:
-        """Run it to its end, at most `seconds`; `program` is what reads it, as descriptor 20, in place of a shell.
+        """Run a command for at most `seconds`.
 
-        What one that is cut off has left of the files is undone by whoever goes on. Raises `ToolError` if it cannot be run, if a rule
-        denies it, and, where no person has given it, if the agent might not run such a command unasked.
+        `program` replaces the shell and reads the command as descriptor 20.
+
+        If the command is cut off, the next segment undoes its file changes. Raises `ToolError` if it cannot run or a rule denies it.
+        A command that no person gave also needs the agent's own permissions.
         """
         self._refuse_forbidden(command, by_person)
         context = self.toolbox.context_of(f"{name}-{self.segment.journal.next_number}")
         argv = context.confine(context, list(program)) if program and context.confine else None
-        # What it leaves when it is cut off is not the agent's work.
+        # Files left by a command that is cut off are not the agent's work.
         self.files.before_call({"id": context.tool_use_id})
         ran = run_command(context, command, context.confine, seconds, argv=argv)
         self.files.ran()
@@ -132,14 +136,14 @@ class SetupStep(Step):
 
     def due(self, action: Action) -> Callable[[], None] | None:
         segment = self.segment
-        # Who may write nothing could set nothing up.
+        # An agent that may write nothing could set nothing up.
         if segment.spec.definition.read_only or segment.mode == "plan" or segment.history.final_answer is not None:
             return None
         setup = self.parts.files.due_setup()
         return None if setup is None or is_out_of_time(segment) else partial(self._set_up, setup)
 
     def _set_up(self, setup: Setup) -> None:
-        """Do it, and note that it is done."""
+        """Run the setup and journal that it has run."""
         segment = self.segment
         segment.store.events.show_activity(segment.claim, f"sets the workspace up: {setup.source}")
         began = time.monotonic()
@@ -149,7 +153,7 @@ class SetupStep(Step):
         log.info("files.set_up", agent_id=segment.spec.agent_id, source=setup.source, ok=not failure, seconds=seconds)
 
     def _run(self, setup: Setup) -> tuple[str, str] | None:
-        """What went wrong, in a line, and what was printed; None: nothing."""
+        """The failure in a line, and the output; None if the setup passed."""
         try:
             ran = self.parts.commands.run(
                 setup.command, name="setup", seconds=SETUP_SECONDS, by_person=True, program=setup.program

@@ -1,4 +1,4 @@
-"""What a worker really ran, from its journal: told with its report to whoever has to judge it."""
+"""Lists the commands that a worker ran, from its journal, for the judge of its report."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _EXIT = re.compile(r"\[exit code (\d+)\]")
 
 
 def add_to_report(history: History, call_id: str, text: str, journal_of: JournalOf) -> str:
-    """The report of a worker as its coordinator gets it: with what is to be told of the order, and what the worker ran."""
+    """Add notes about the work order and the worker's commands to the coordinator's report."""
     if history.ledger is None or history.spec is None:
         return text
     order = next((order for order in history.ledger.orders if order.call_id == call_id), None)
@@ -31,7 +31,7 @@ def add_to_report(history: History, call_id: str, text: str, journal_of: Journal
 
 
 def add_to_mail(history: History, messages: Sequence[Message], journal_of: JournalOf) -> str:
-    """The same about the workers whose ends these messages tell; empty if there is nothing to say."""
+    """Describe the evidence for workers whose end these messages report; empty if there is none."""
     if history.ledger is None or history.spec is None:
         return ""
     lines = []
@@ -51,7 +51,7 @@ def _about(order: WorkOrder, rules: Sequence[str], journal_of: JournalOf) -> lis
 
 
 def list_commands(entries: Iterable[Entry]) -> list[str]:
-    """The shell commands of a life, the last ones, each with how it ended: `` `pytest -q`: exit code 1 ``."""
+    """List the last shell commands of a history with results: `` `pytest -q`: exit code 1 ``."""
     commands: dict[str, str] = {}
     ran: list[str] = []
     for entry in entries:
@@ -71,10 +71,10 @@ def list_commands(entries: Iterable[Entry]) -> list[str]:
 
 
 def describe_evidence(entries: Iterable[Entry]) -> str:
-    """The same in a paragraph."""
+    """Describe the commands of `list_commands` in a paragraph."""
     commands = list_commands(entries)
     if not commands:
-        return "[By its journal it ran no command.]"
+        return "[Its journal shows no commands.]"
     return "[Commands that it ran, by its journal:\n" + "\n".join(f"- ran {line}" for line in commands) + "]"
 
 

@@ -1,8 +1,8 @@
-"""Copies of the workspace, as a running agent deals with them: it gives them to its children, works in its own, and merges what comes back.
+"""Copies of the workspace: an agent gives them to children, works in its own, and merges.
 
-Only the parent merges, in its own segment, when it takes a child's result in; so each folder has one who changes it in this way. The
-journal entry with the result names the merged commit. Whoever dies before that entry merges again, with the same result: what is
-merged already is merged with itself.
+Only the parent merges, in its own segment, when it takes in a child's result; so a folder has a single merger. The journal entry with
+the result names the merged commit. After a crash before that entry, the merge runs again with the same result: merging merged work
+changes nothing.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def copy_of(parts: Parts) -> Isolation:
 
 @dataclass(frozen=True)
 class Merged:
-    """What became of the work of some agents: a note about each, by id, and what the folder holds then, if it was merged at all."""
+    """A merge: notes and states by agent id, and the folder's commit if anything was merged."""
 
     notes: dict[str, str] = field(default_factory=dict)
     states: dict[str, str] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class Merged:
 
 
 class Isolation(Step):
-    """The copies that one running agent has to do with."""
+    """The copies of one running agent and its children."""
 
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
@@ -69,16 +69,16 @@ class Isolation(Step):
 
     @property
     def plan(self) -> CopyPlan:
-        """Which of its children can have copies."""
+        """Which of the agent's children can have copies."""
         return plan_copies(self._checkouts)
 
-    # -- its own -------------------------------------------------------------------------------------------
+    # -- the agent's own copy ------------------------------------------------------------------------------
 
     def before_segment(self) -> Turn:
-        """Have its own copy be there."""
+        """Create the agent's own copy if it is missing."""
         if self._folder.parent != self._checkouts / self._spec.agent_id:
-            where = f"its copy of the workspace is {self._folder}, and here such copies lie in {self._checkouts}"
-            return Finished(state="failed", reason=f"{where}: set SWARM_CHECKOUTS alike")
+            where = f"its copy of the workspace is {self._folder}, but this worker keeps copies in {self._checkouts}"
+            return Finished(state="failed", reason=f"{where}. Set SWARM_CHECKOUTS to one folder for all workers")
         try:
             self._copies.enter(self._spec.agent_id, self._folder, [self._segment.history.commit, self._spec.base])
         except GitFailed as error:
@@ -86,13 +86,13 @@ class Isolation(Step):
         return None
 
     def before_end(self, finished: Finished) -> Finished:
-        """With what its own copy holds."""
+        """Add the commit of the agent's own copy."""
         if self._segment.history.spec is None:
             return finished
         try:
             return finished.model_copy(update={"commit": self._keep("end")})
         except GitFailed as error:
-            # Its parent tries again.
+            # The parent tries again.
             log.warning("copy.not_kept", agent_id=self._spec.agent_id, error=error)
             return finished
 
@@ -103,15 +103,17 @@ class Isolation(Step):
         self._copies.name(claim.agent_id, f"{claim.generation}-{history.length + 1}", commit)
         return commit
 
-    # -- its children's ------------------------------------------------------------------------------------
+    # -- the children's copies -----------------------------------------------------------------------------
 
     def give(self, plan: Spawning) -> str:
-        """Keep the folder as it is now, if children are to have copies of it, and say so in their specs; its commit, or nothing.
+        """Keep the folder for children that get copies, and name the commit in their specs.
 
-        Where that fails those children are refused.
+        Returns the commit, or an empty text.
+
+        If that fails, those children are refused.
         """
         if self._spec.is_carried:
-            return ""  # They begin as what the journal names last.
+            return ""  # They begin from the last commit in the journal.
         isolated = {
             call_id: child
             for call_id, child in plan.children.items()
@@ -131,7 +133,7 @@ class Isolation(Step):
         return commit
 
     def collect(self, ended: Sequence[AgentView]) -> Merged:
-        """Merge what these did in their copies, in this order, as far as nothing conflicts; others than completed ones are only told of."""
+        """Merge completed agents' copies in this order, if nothing conflicts. Others get a note."""
         isolated = [child for child in ended if child.isolation != "none"]
         done = [child for child in isolated if child.state == "completed"]
         merged = self._merge(done, None) if done else Merged()
@@ -144,7 +146,7 @@ class Isolation(Step):
         return merged
 
     def merge(self, child: AgentView, strategy: Strategy) -> ToolResult:
-        """Carry out a call that says how to merge one child's work."""
+        """Carry out a call that chooses how to merge one child's work."""
         if child.isolation == "none":
             raise ToolError(f"{child.called} works in your own folder: there is nothing to merge.")
         if child.at_work:
@@ -178,7 +180,7 @@ class Isolation(Step):
     def _merge_once(
         self, children: Sequence[AgentView], strategy: Strategy | None, kept_out: dict[str, list[str]]
     ) -> tuple[Merged, list[str]]:
-        """Merge what can be; `kept_out` are, by agent, paths that were found to lie in the way, and more of them is the second result."""
+        """Merge as much as possible; returns new paths in the way. `kept_out` has known ones."""
         repository = self._copies.repository(self._spec.agent_id, self._folder)
         ours = self._keep("merge")
         found, changed = Merged(commit=ours), {}
@@ -187,7 +189,7 @@ class Isolation(Step):
             note, state, tree = self._merge_one(found.commit, child, theirs, strategy, kept_out.get(child.id))
             if tree:
                 about = {"agent": self._spec.agent_id, "merged": child.id}
-                # Its own changes, which a repeat tells in the same words.
+                # The child's own changes, which a repeat lists in the same words.
                 base = find_base(self._copies.store, self._known(ours), theirs)
                 tree, left_out = self._leave_out(found.commit, tree, base, theirs)
                 merged = repository.commit_tree(tree, [found.commit, theirs], about)
@@ -209,7 +211,7 @@ class Isolation(Step):
         return found, in_the_way
 
     def _leave_out(self, ours: str, tree: str, base: str, theirs: str) -> tuple[str, dict[str, str]]:
-        """The merged tree without the links of the child's that lead out of the folder, and these."""
+        """Remove the child's links that lead out of the folder; returns the tree and the links."""
         store = self._copies.store
         led = find_leading_out(
             list_changes(store, base, theirs), self._folder, lambda one: read_blob(store, one.new_id)
@@ -224,19 +226,19 @@ class Isolation(Step):
         try:
             self._files.share(merged)
         except GitFailed:
-            # What the next host could not have must not be built upon.
+            # The next host could not get this commit, so nothing may build on it.
             repository.become(ours)
             raise
 
     def _known(self, ours: str) -> str:
-        """What the folder held by the journal; where that does not say, what it holds."""
+        """The folder's commit by the journal, or its current commit if the journal names none."""
         commit = self._segment.history.commit
         return commit if commit and self._copies.has(commit) else ours
 
     def _merge_one(
         self, ours: str, child: AgentView, theirs: str, strategy: Strategy | None, in_the_way: list[str] | None
     ) -> tuple[str, str, str]:
-        """A note, the state of the child's work then, and the merged tree, or nothing."""
+        """Merge one child's work; returns a note, its new state, and the merged tree or nothing."""
         store = self._copies.store
         if not theirs:
             return notes.NOTHING_KEPT, "unchanged", ""
@@ -246,7 +248,7 @@ class Isolation(Step):
             return notes.NOTHING_TO_MERGE, "merged" if child.merge == "merged" else "unchanged", ""
         if in_the_way:
             return notes.in_the_way(child.id, in_the_way), "conflict", ""
-        # Where whoever died had merged it, what comes of it is what is there.
+        # If a dead worker had merged it already, the merge results in the current files.
         merge = merge_commits(store, ours, theirs)
         if not merge.conflicts:
             return notes.MERGED, "merged", merge.tree
@@ -260,7 +262,7 @@ class Isolation(Step):
         return f"{notes.conflicting(child.id, len(merge.conflicts))}\n\n{told}", "conflict", ""
 
     def _kept_by(self, child: AgentView) -> str:
-        """The commit that holds what a child left; empty if it never had its copy."""
+        """The commit with the child's work; empty if it never had a copy."""
         if self._spec.is_carried:
             if commit := self._store.journals.last_commit(child.id):
                 self._files.bring(commit)

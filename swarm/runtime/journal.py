@@ -1,4 +1,4 @@
-"""An agent's journal as its running segment writes it: each entry is stored first and only then taken in."""
+"""An agent's journal as its running segment writes it: entries are stored, then applied."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ EntryT = TypeVar("EntryT", bound=BaseModel)
 
 
 class Journal:
-    """The journal and the life it tells, under one claim.
+    """An agent's journal and the history folded from it, under one claim.
 
-    Every write raises `NotOwner` or `AgentCancelled` when the claim is gone, and has changed nothing then.
+    Every write raises `NotOwner` or `AgentCancelled` when the claim is gone, and then changes nothing.
     """
 
     def __init__(
@@ -47,19 +47,20 @@ class Journal:
         share: Share | None = None,
         disk: Disk | None = None,
     ) -> None:
-        """`publish` carries out what a step asks for; without it the outbox does, in its time. `share` is the agent's part of the
-        fleet's share of the model; without it nobody asks for any."""
+        """`publish` carries out a step's effects; without it the outbox does so later.
+
+        `share` is the agent's part of the fleet's share of the model; without it no share is asked for."""
         self.claim, self.store, self._publish, self._disk = claim, store, publish, disk
         self.share = share or Share(claim, "", None)
         self.history = History(claim.agent_id)
         self.unread = claim.unread
-        """Messages that wait in the mailbox, as the last write answered."""
+        """Unread messages in the mailbox, as of the last write."""
         self.wanted = ""
-        """The summary that a person wants of the conversation, as JSON."""
+        """The conversation summary that a person wants, as JSON."""
 
     def load(self) -> History:
-        """Read the journal, from its last cut on. Raises `JournalError`."""
-        # Nothing is asked for where nothing is: most agents have one segment.
+        """Read the journal from its last cut on. Raises `JournalError`."""
+        # Most agents have one segment, so an empty journal is not read.
         if self.claim.length == self.history.length == 0:
             self.history = History(self.claim.agent_id)
         else:
@@ -73,18 +74,20 @@ class Journal:
         return self.history.length + 1
 
     def stamp(self, entry: EntryT) -> EntryT:
-        """The entry with its time and generation, and just as it will be read from the journal."""
+        """Add time and generation to an entry, and bring it into the form that the journal returns."""
         update: dict[str, Any] = {"at": self.claim.now(), "generation": self.claim.generation}
         if isinstance(entry, Started):
-            # They are many small parts, and clean: who offers them sees to that, once for all lives that have them.
+            # Many small parts, clean already: their source cleans them once for all histories.
             update |= {"system": entry.system, "tools": entry.tools}
             return clean(entry.model_copy(update={"system": "", "tools": []})).model_copy(update=update)
         return clean(entry).model_copy(update=update)
 
     def append(self, entries: Sequence[Entry], **beside: Unpack[Beside]) -> None:
-        """Store entries and take them in; what must not be lost is on the disk then, where that was asked for.
+        """Store entries and apply them.
 
-        Where they lead to another call of the model, its slot is asked for with them.
+        Where durability is configured, waits until important entries are on disk.
+
+        If they lead to another model call, its slot is requested with them.
         """
         stamped = [self.stamp(entry) for entry in entries]
         reservation = self.share.reservation_after(self.history, stamped)
@@ -106,22 +109,22 @@ class Journal:
         return isinstance(entry, effects | Assistant | Compacted) and disk.holds(effect=isinstance(entry, effects))
 
     def append_results(self, results: Sequence[ToolFinished]) -> None:
-        """Store the results of calls, which are counted, with what their tools asked a model for."""
+        """Store the results of calls, counted, with the usage of their tools' model requests."""
         asked = [result for result in results if result.usage is not None]
         usage = sum((result.usage for result in asked if result.usage is not None), Usage())
         spent = reply_counters(usage, sum(result.cost_usd for result in asked), turns=0)
         self.append(results, counters=replace(spent, tools=len(results)), settle=bool(asked))
 
     def take_in(self, entry: Mail | Exchanged, messages: Sequence[Message]) -> None:
-        """Store the entry that holds these messages of the mailbox."""
+        """Store the entry with these messages of the mailbox."""
         entry = self.stamp(entry)
         unread = self.store.mail.take(self.claim, self.next_number, entry, messages)
-        # A repeated step does not tell: look again.
+        # A repeated step does not report the count: look again.
         self.unread = 1 if unread is None else unread
         self.history.apply(entry)
 
     def append_verdict(self, verdict: Verdict) -> None:
-        """Store what was said of the agent's work, in its record, too."""
+        """Store a verdict on the agent's work, also in its record."""
         entry = self.stamp(verdict)
         appended = self.store.journals.judge_end(self.claim, self.next_number, entry)
         self.unread = self.unread if appended.unread is None else appended.unread

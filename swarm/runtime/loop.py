@@ -1,7 +1,7 @@
-"""The loop: load the journal, ask what is next, do it, until the agent ends or gives its process back.
+"""The loop: load the journal, decide, act, until the agent ends or gives its process back.
 
-`swarm.agent.decision.next_action` decides; everything here acts. Each step is journaled before the next is asked for, so a process
-that dies between two lines of this file costs at most the step it was in. What only some agents have is a `Step`, and not named here.
+`swarm.agent.decision.next_action` decides; everything here acts. Each step is journaled before the next one is decided, so a process
+that dies here costs at most its current step. Capabilities of some agents are `Step` objects, and not named here.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from swarm.tools.registry import describe_call
 log = EventLog("swarm.segment")
 
 WAIT_IN_PLACE_SECONDS = 2.0
-"""A shorter wait for the model is slept through; a longer one gives the process back."""
+"""The longest wait for the model that is slept through. A longer one gives the process back."""
 
 
 class Loop:
@@ -63,7 +63,7 @@ class Loop:
         self.journal, self.store, self.stop, self.spec = segment.journal, segment.store, segment.stop, segment.spec
         self.parts = Parts(segment, draining)
         self.steps: Sequence[Step] = ()
-        """The capabilities that the agent has, once its journal is read."""
+        """The agent's capabilities, once its journal is read."""
         self._yield_at = time.monotonic() + segment.settings.segment_seconds
 
     def run(self) -> Outcome:
@@ -85,10 +85,10 @@ class Loop:
         except GitFailed as error:
             return self._set_back(error)
         except UnfitWorker as error:
-            self.segment.publish(self.store.agents.hand_over(self.segment.claim, "its worker cannot have the model"))
+            self.segment.publish(self.store.agents.hand_over(self.segment.claim, "its worker cannot use the model"))
             return Unserved(error.model, str(error))
         except UnreadableRecord as error:
-            # A newer worker can probably read it. Back to the queue, but unpublished: the outbox offers it again later.
+            # A newer worker can probably read it. Requeued but unpublished: the outbox offers it again later.
             log.error("agent.unreadable", agent_id=self.spec.agent_id, error=error)
             self.store.agents.hand_over(self.segment.claim, "unreadable")
             return HandedOver(str(error))
@@ -100,13 +100,13 @@ class Loop:
 
     @property
     def history(self) -> History:
-        """What the journal tells so far."""
+        """The history folded from the journal so far."""
         return self.segment.history
 
-    # -- what is next --------------------------------------------------------------------------------------
+    # -- the next action -----------------------------------------------------------------------------------
 
     def _enter(self) -> Outcome | None:
-        """Have the workspace be what the journal says, before anything else looks at it."""
+        """Restore the workspace to its journaled state before anything else reads it."""
         if self.history.finished is not None:
             return None
         if why := self.segment.keep_below_ceiling():
@@ -157,7 +157,7 @@ class Loop:
         return None
 
     def _turn(self, turn: Turn) -> Outcome | None:
-        """Do what comes of a piece of work: end, or wait."""
+        """Apply the result of a piece of work: end the agent, or wait."""
         match turn:
             case Finished() as finished:
                 return self._end(finished)
@@ -174,11 +174,11 @@ class Loop:
         return self._turn(begin(self.parts))
 
     def _leave(self) -> HandedOver | None:
-        """Begin nothing more on a worker that is going away."""
-        return self._hand_over("its worker is going away") if self.draining() else None
+        """Hand over if the worker is draining."""
+        return self._hand_over("its worker is draining") if self.draining() else None
 
     def _give_way(self) -> HandedOver | None:
-        """Give the process up between two calls of the model, if anybody else has a use for it."""
+        """Hand over between two model calls if another agent needs the process."""
         if (out := self._leave()) is not None or time.monotonic() <= self._yield_at:
             return out
         return self._hand_over("others wait for the process", last=True)
@@ -203,8 +203,9 @@ class Loop:
         return None
 
     def _take_mail_between_turns(self) -> bool:
-        # What does not fit into one turn stays in the mailbox for the next ones.
-        room = self.history.mail_taken < PAGE_BYTES and not self.spec.definition.command  # which reads it as it comes
+        # Mail that does not fit into one turn stays in the mailbox for the next ones.
+        # A program reads its mail as it arrives.
+        room = self.history.mail_taken < PAGE_BYTES and not self.spec.definition.command
         if not self.journal.unread or not room or self.spec.batch:
             return False
         between_turns = self.history.messages[-1]["role"] == "user" and self.history.final_answer is None
@@ -240,7 +241,7 @@ class Loop:
         return None
 
     def _run_approved(self, calls: Sequence[Block], run: Callable[[Sequence[Block]], None]) -> Outcome | None:
-        """Run the calls that may be run, settle those that may not; park when all that is left must be asked about."""
+        """Run allowed calls and settle denied ones. Parks if only open questions are left."""
         decision = self.parts.approvals.decide(calls)
         if decision.settled:
             results = sum(isinstance(entry, ToolFinished) for entry in decision.settled)
@@ -263,7 +264,7 @@ class Loop:
         return None
 
     def _rest(self, then: Action) -> Outcome | None:
-        # Woken by a message: no need to try and park first.
+        # A message woke the agent: no need to try and park first.
         if self.journal.unread and self.parts.messaging.take_mail():
             return None
         match park(self.segment, Condition(rest=True)):
@@ -289,7 +290,7 @@ class Loop:
         for step in self.steps:
             finished = step.before_end(finished)
         finished = self.journal.stamp(finished)
-        # Whoever is asked something while it gives its answer takes the question in and goes on.
+        # An agent that gets a question while it answers takes the question in and continues.
         unless_mail = finished.state == "completed" and self.history.final_answer is None and not self.history.leaving
         answer = self.store.agents.finish(
             self.segment.claim,
@@ -318,11 +319,11 @@ class Loop:
             step.clear()
 
     def _set_back(self, error: GitFailed) -> Outcome:
-        """What is wrong is this host's (a full disk, say): the agent is offered again later, perhaps to another one."""
+        """Requeue the agent for later after a failure of this host, such as a full disk."""
         log.error("agent.set_back", agent_id=self.spec.agent_id, host=socket.gethostname(), error=error)
         try:
             if error.trouble == "missing" and self.history.finished is None:
-                why = f"the hub has lost what the workspace held: {error}"
+                why = f"the hub has lost the workspace's files: {error}"
                 return self._end(
                     Finished(state="failed", text=self.history.reply_text.text_at_hand(), reason=why)
                 ) or Ended("failed", why)
@@ -334,7 +335,10 @@ class Loop:
         return HandedOver(str(error))
 
     def _interrupted(self) -> Outcome:
-        """Told to stop: cancelled, or (a signal that came too late for somebody else) handed over unharmed."""
+        """Handle an interruption: the agent was cancelled, or is handed over unharmed.
+
+        The latter follows a late signal that was meant for another agent.
+        """
         try:
             return self._hand_over("interrupted")
         except AgentCancelled:

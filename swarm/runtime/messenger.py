@@ -1,8 +1,8 @@
-"""Messaging: taking an agent's mail in, and sending its messages.
+"""Messaging: takes an agent's mail in and sends its messages.
 
-Mail enters the conversation between turns, and only the journal entry that holds it moves the cursor. A message that an agent
-sends and the result of its call are one atomic step, so neither a crash nor a repeat doubles or loses it. A program's messages come and
-go while it runs: each is journaled in the step that takes it in or sends it.
+Mail enters the conversation between turns, and only its journal entry moves the cursor. A message and the result of the call that
+sends it are one atomic step, so neither a crash nor a repeat doubles or loses it. A program sends and receives while it runs: each
+message is journaled in the step that sends it or takes it in.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from swarm.runtime.parts import Parts
 
 PROGRAM_SECONDS = 1_800.0
-"""How long a program may run that says nothing else."""
+"""Time limit of a program that states none."""
 _MARGIN_SECONDS = 60.0
-"""Before a process that is taken for hung is killed."""
+"""Margin before the process counts as hung and is killed."""
 MAX_REQUEST_ID = 100
 _SHOWN_RECEIVERS = 20
 
@@ -60,7 +60,7 @@ class Messenger:
         return True
 
     def _tell_copies(self, messages: Sequence[Message]) -> list[str]:
-        """Notes about work that waits in copies, of those whose end the messages tell and who can be merged now."""
+        """Notes about unmerged work in copies, for children that have ended by these messages."""
         if not self._journal.history.commit:
             return []
         senders = dict.fromkeys(message.sender for message in messages if message.kind == "notification")
@@ -74,7 +74,7 @@ class Messenger:
     # -- sending -------------------------------------------------------------------------------------------
 
     def send(self, calls: Sequence[Block]) -> None:
-        """Carry out `SendMessage` calls in order; a refusal is its call's result."""
+        """Carry out `SendMessage` calls in order. A refusal becomes its call's result."""
         waiting = deque(calls)
         while waiting:
             batch: list[_Outgoing] = []
@@ -86,7 +86,7 @@ class Messenger:
                     batch.append(one)
                     waiting.popleft()
             except (ToolError, MessageRefused) as error:
-                # What comes before it is sent before it is refused.
+                # Messages before the refused one are sent first.
                 if not batch:
                     self._finish(waiting.popleft(), str(error), is_error=True)
             self._deliver(batch)
@@ -97,7 +97,7 @@ class Messenger:
         return _Outgoing(call, self._outgoing(call, given), receivers)
 
     def _deliver_ahead(self, one: _Outgoing) -> None:
-        """Send a broadcast to all but the last of its receivers, in parts; the last part brings the result of the call."""
+        """Send a broadcast in parts, except the last part, which carries the call's result."""
         names = {receiver.id: receiver.name for receiver in one.receivers}
         while len(one.receivers) - one.reached > DELIVERIES_AT_ONCE:
             sent = self._store.mail.send_from(self._segment.claim, self._journal.next_number, [one.part()], names)
@@ -138,7 +138,7 @@ class Messenger:
         return receivers
 
     def _find(self, to: str) -> list[Receiver]:
-        # A name is never given to another agent; only who is alive changes.
+        # Names are never reused; only the set of live agents changes.
         if to not in self._known:
             found = self._store.mail.directory(self._spec.job_id).find(to, self._spec.agent_id)
             if to.strip() == "*":
@@ -181,13 +181,13 @@ class _Outgoing:
     outgoing: OutgoingMessage
     receivers: list[Receiver]
     left_out: list[str] = field(default_factory=list)
-    """Of a broadcast: who does not get it, and why."""
+    """Receivers left out of a broadcast, with the reason."""
 
     reached: int = 0
-    """So many of the receivers have got it in earlier steps."""
+    """Number of receivers that earlier steps have reached."""
 
     def result(self) -> ToolFinished:
-        """The call's result, once the message is delivered."""
+        """Make the call's result for a delivered message."""
         names = ", ".join(receiver.name for receiver in self.receivers[:_SHOWN_RECEIVERS])
         if len(self.receivers) > _SHOWN_RECEIVERS:
             names += f" and {len(self.receivers) - _SHOWN_RECEIVERS} more"
@@ -197,17 +197,17 @@ class _Outgoing:
         return ToolFinished(tool_use_id=self.call["id"], text=text)
 
     def addressed(self, entry: ToolFinished) -> OutgoingMessage:
-        """The letter with its receivers and the entry that goes with it."""
+        """The message with its remaining receivers and its journal entry."""
         to = tuple(receiver.id for receiver in self.receivers[self.reached :])
         return self.outgoing.model_copy(update={"to": to, "entry": encode_entry(entry)})
 
     def part(self) -> OutgoingMessage:
-        """The letter for those that are next, of whom there are more."""
+        """The message for the next part of the receivers."""
         to = tuple(receiver.id for receiver in self.receivers[self.reached : self.reached + DELIVERIES_AT_ONCE])
         return self.outgoing.model_copy(update={"to": to})
 
     def leave_out(self, refusal: MessageRefused) -> bool:
-        """One full mailbox, or an agent that ends just now, must not keep a broadcast from the others; returns whether they get it."""
+        """Leave a full or ended receiver out of a broadcast; returns whether the others get it."""
         if not self.outgoing.live_only or not isinstance(refusal, MailboxFull | ReceiverEnded):
             return False
         reached = [receiver for receiver in self.receivers if receiver.name != refusal.receiver]
@@ -223,7 +223,7 @@ def _with_verdict(body: str, given: dict[str, Any]) -> str:
 
 
 class ProgramStep(Step):
-    """The messages of one running program."""
+    """Messages of a running program."""
 
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
@@ -236,14 +236,17 @@ class ProgramStep(Step):
         context.exchange = self
 
     def receive(self) -> Sequence[Message]:
-        """What has come since. A program that dies before it reads them has had them: its end says that it was interrupted."""
+        """Receive new messages.
+
+        They count as received even if the program dies before it reads them: its end says that it was interrupted.
+        """
         messages = self._store.mail.read(self._segment.spec.agent_id, self._journal.history.cursor)
         if messages:
             self._journal.take_in(Exchanged(text=render_mail(messages), cursor=messages[-1].id), messages)
         return messages
 
     def send(self, to: str, text: str) -> str:
-        """Send a message as the agent; returns why it was not sent, or nothing."""
+        """Send a message as the agent; returns why it was not sent, or an empty text."""
         spec, given = self._segment.spec, {"to": to, "message": text}
         if (verdict := judge_call(self._segment, SEND_MESSAGE.name, given, sandboxed=True)).action != "allow":
             return f"not allowed: {verdict.reason}"

@@ -1,4 +1,4 @@
-"""One call of the model: money and tokens are set aside before it, its reply or its failure is journaled after it."""
+"""Makes one model call: reserves money and tokens, then journals its reply or failure."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ WARN_AT_SHARE = 0.8
 
 @dataclass(frozen=True)
 class Reserved:
-    """The call can be made."""
+    """The reservation of a call that can be made."""
 
     room: int = 0
-    """How many tokens the reply may have; 0: as many as the model can write."""
+    """The most tokens that the reply may have; 0 for as many as the model can write."""
 
 
 @dataclass(frozen=True)
 class Redirected:
-    """Something was said to the agent instead: what is next must be asked again."""
+    """The agent got a message instead: decide on the next action again."""
 
 
 def awaited(answer: Redirected | Busy | Finished) -> Finished | Condition | None:
-    """What comes of a call that cannot be made: the agent's end, what it waits for, or nothing: what is next must be asked again."""
+    """Translate a refused reservation: an end, a condition, or None to decide again."""
     match answer:
         case Busy(tokens=tokens, cost=cost):
             return Condition(budget=(tokens, cost))
@@ -81,7 +81,7 @@ class ModelCall:
         return self._journal.history
 
     def bounds(self) -> ContextBounds | None:
-        """How long the conversation may get, and the summary that a person wants of it; None while there is nothing to be cut."""
+        """Size limits of the conversation, and the wanted summary; None before the first reply."""
         if self._history.last is None:
             return None
         wanted, prices, model = self._journal.wanted, self._settings.prices_file, self._spec.model
@@ -97,10 +97,10 @@ class ModelCall:
         return known
 
     def request(self, action: CallModel, reserved: Reserved) -> None:
-        """Ask for the next reply, and journal it, or why there is none. Raises `Interrupted`, `UnfitWorker`."""
+        """Ask for the next reply; journal it or its failure. Raises `Interrupted`, `UnfitWorker`."""
         try:
             room = self.room(reserved)
-            # Built without validation: walking the whole conversation again would make late turns dearer than early ones.
+            # Built without validation, which would walk the whole conversation and make late turns dearer.
             request = ModelRequest.model_construct(
                 model=self._spec.model,
                 system=self._history.system,
@@ -123,11 +123,11 @@ class ModelCall:
         self.keep(reply, seconds=time.monotonic() - began)
 
     def room(self, reserved: Reserved) -> int:
-        """How many tokens the next reply may have."""
+        """The most tokens that the next reply may have."""
         return reserved.room or reply_room(self._history, self._prices)
 
     def keep(self, reply: Reply, *, seconds: float, price_share: float = 1.0) -> None:
-        """Journal a reply, which took so long and costs that share of its price."""
+        """Journal a reply, with its duration, at that share of its price."""
         content = tell_apart(reply.content, self._history.call_ids, self._history.turns)
         reply = reply.model_copy(update={"content": content})
         cost = self.cost(reply.model, reply.usage) * price_share
@@ -151,7 +151,7 @@ class ModelCall:
         )
 
     def note_failure(self, error: PermanentModelError | ConfigurationError | TransientModelError) -> None:
-        """Journal why there is no reply. Raises `UnfitWorker`."""
+        """Journal a failed request. Raises `UnfitWorker`."""
         if self._spec.base_url is None and _is_the_workers(error):
             model = self._spec.model if isinstance(error, ModelError) and error.kind == "permission" else ANY_MODEL
             raise UnfitWorker(str(error), model)
@@ -169,12 +169,15 @@ class ModelCall:
 
     @property
     def reserves(self) -> bool:
-        """Whether what a call takes is set aside before it."""
+        """Whether calls need a reservation."""
         limited = self._spec.limits.max_tokens is not None or self._spec.limits.budget_usd is not None
         return limited and not self._spec.definition.command
 
     def closing(self, children: int, *, graded: bool = True) -> tuple[int, int]:
-        """What to keep, in tokens and nano-dollars, for the last reply of an agent that is about to start children, and for its grader."""
+        """Tokens and nano-dollars to reserve for the agent's final answer and its grader.
+
+        The agent is about to start so many children.
+        """
         if not self.reserves:
             return (0, 0)
         now = self._segment.claim.now()
@@ -184,8 +187,9 @@ class ModelCall:
         return (reservation.closing_tokens, reservation.closing_cost)
 
     def reserve(self, reservation: Reservation | None = None) -> Reserved | Redirected | Busy | Finished:
-        """Reserve what the next reply may use, or another call that takes `reservation`; `Busy` if that is held by others' calls, whose end
-        is to be waited for."""
+        """Reserve tokens and money for the next reply, or for another call by `reservation`.
+
+        Returns `Busy` if calls of others hold the rest: the agent must wait until they end."""
         limits, deadline = self._spec.limits, self._segment.claim.deadline
         if deadline is not None and self._segment.claim.now() > deadline and self._history.final_answer is None:
             self._journal.append([notes.final_answer("time", "The job has reached its time limit.")])
@@ -199,7 +203,7 @@ class ModelCall:
         )
         answer = self._segment.store.agents.reserve(self._segment.claim, reservation, final=final)
         if final and isinstance(answer, OutOfBudget) and (reservation.closing_tokens or reservation.closing_cost):
-            # Rather last words that nobody grades than none.
+            # An ungraded final answer is better than none.
             reservation = replace(reservation, closing_tokens=0, closing_cost=0)
             answer = self._segment.store.agents.reserve(self._segment.claim, reservation, final=True)
         if isinstance(answer, OutOfBudget):
@@ -209,7 +213,7 @@ class ModelCall:
         if other:
             return Reserved(LEAST_SUMMARY_TOKENS + int(answer.part * reservation.spare_tokens))
         if answer.used >= WARN_AT_SHARE and not self._history.warned and not final:
-            # It follows the prompt it belongs to; the request that carries it is made on the next step.
+            # The note follows its prompt; the next step makes the request with it.
             self._journal.append([notes.nearly_used_up("tokens" if limits.max_tokens else "budget", answer.used)])
         return Reserved(reply_room(self._history, self._prices, final=final, granted=answer.part))
 
@@ -222,7 +226,7 @@ class ModelCall:
         return Redirected()
 
     def cost(self, model: str, usage: Usage) -> float:
-        """What a request cost, in dollars; a model of unknown price counts as the one that was asked for."""
+        """A request's cost in dollars; without a known price, that of the requested model."""
         prices = self._settings.prices_file
         known = cost_usd(model, usage, prices_file=prices)
         return known if known is not None else cost_usd(self._spec.model, usage, prices_file=prices) or 0.0
@@ -235,7 +239,7 @@ class ModelCall:
 
     @contextmanager
     def _opening_for_others(self) -> Iterator[None]:
-        """A stretch in which a first reply begins, which others may wait for."""
+        """Open the gate for siblings that wait until this first reply begins."""
         slot = self.share.slot
         opens = slot.opens if isinstance(slot, Slot) else ""
         if not opens:
@@ -253,7 +257,7 @@ class ModelCall:
         self._told().take(number, block, text)
 
     def _told(self) -> TokenStream:
-        """What is sent of this reply to those who watch."""
+        """The stream of this reply to its watchers."""
         self._words = self._words or TokenStream(self._segment, self._journal.next_number, watched=self._watched)
         return self._words
 
@@ -261,7 +265,7 @@ class ModelCall:
         slot = self.share.slot
         self.share.heed(limits)
         if isinstance(slot, Slot) and not slot.known:
-            # Others wait to learn what there is.
+            # Others wait to learn the limits.
             with self._stop.unbroken(), suppress(*REDIS_ERRORS):
                 self._segment.publish(self._segment.store.rates.apply_limits(self.share.limit_class, limits))
 
@@ -280,14 +284,14 @@ class ModelCall:
 def describe_failure(
     history: History, error: PermanentModelError | ConfigurationError | TransientModelError, now: float, random: float
 ) -> ModelFailed:
-    """The entry that tells of a failed attempt: whether there is to be another one, and when."""
+    """Make the entry for a failed attempt: whether and when to try again."""
     kind = error.kind if isinstance(error, ModelError) else "configuration"
     if not isinstance(error, TransientModelError):
-        # Without its images the request is another one.
+        # Without its images the request differs.
         return ModelFailed(
             error=str(error), error_kind=kind, permanent=kind != BAD_IMAGE or not hold_image(history.messages)
         )
-    # One that says when to come back is there. Waiting for it is no failure, however often.
+    # A server that names a retry time is reachable. Waiting for it is no failure, however often.
     limited = error.kind == "rate_limit" and error.retry_after_seconds is not None
     since = history.failure.away_since if history.failure is not None and not limited else 0.0
     return ModelFailed(
@@ -300,7 +304,7 @@ def describe_failure(
 
 
 def _is_the_workers(error: Exception) -> bool:
-    """Whether a failure says something about this worker instead of about the request."""
+    """Whether a failure is the worker's and not the request's."""
     return isinstance(error, ConfigurationError) or (
         isinstance(error, PermanentModelError) and error.kind in ("authentication", "permission")
     )

@@ -1,4 +1,4 @@
-"""What acts for one running agent. Each part is made when it is first used: most segments use few of them."""
+"""The parts that act for one running agent, each made on first use. Most segments use few."""
 
 from __future__ import annotations
 
@@ -25,85 +25,85 @@ from swarm.tools.outputs import Outputs
 
 
 class Parts:
-    """Those of one segment."""
+    """The parts of one segment."""
 
     def __init__(self, segment: Segment, draining: Callable[[], bool] = lambda: False) -> None:
         self.segment, self.draining = segment, draining
 
     @property
     def model(self) -> Model:
-        """What its requests go to."""
+        """The model that serves the agent's requests."""
         return self.segment.model
 
     @cached_property
     def steps(self) -> list[Step]:
-        """Its capabilities, in the order of their turn."""
+        """The agent's capabilities, in the order of their turn."""
         return make_steps(self)
 
     @cached_property
     def catalogue(self) -> Catalogue:
-        """The definitions that travelled with the job. Raises `UnreadableRecord`."""
+        """The definitions that travel with the job. Raises `UnreadableRecord`."""
         store, job_id = self.segment.store, self.segment.spec.job_id
         digest, what = self.segment.claim.definitions, f"the definitions of {job_id}"
         return read_once(Catalogue, digest, lambda _: store.jobs.catalogue(job_id), what)
 
     @cached_property
     def model_call(self) -> ModelCall:
-        """The model, as the agent itself calls it."""
+        """Model calls of the conversation."""
         return ModelCall(self.segment)
 
     @cached_property
     def consulting(self) -> SideRequests:
-        """The model beside its conversation."""
+        """Model requests beside the conversation."""
         return SideRequests(self.segment)
 
     @cached_property
     def outputs(self) -> Outputs:
-        """What its conversation has no room for."""
+        """Outputs too large for the conversation."""
         spec = self.segment.spec
         return Outputs(self.segment.store, self.segment.claim, spec.parent_id if spec.fork is not None else None)
 
     @cached_property
     def files(self) -> WorkspaceSync:
-        """What is done about its files."""
+        """Synchronization of the agent's files."""
         return keeping_of(self)
 
     @cached_property
     def isolation(self) -> Isolation:
-        """Copies of its workspace."""
+        """Copies of the workspace."""
         return Isolation(self)
 
     @cached_property
     def toolbox(self) -> Toolbox:
-        """Its tools."""
+        """The agent's tools."""
         return Toolbox(self)
 
     @cached_property
     def approvals(self) -> Approvals:
-        """What decides about its calls."""
+        """Decisions about the agent's calls."""
         return Approvals(self.segment, self.toolbox, AutoMode(self.segment, self.consulting))
 
     @cached_property
     def calls(self) -> Calls:
-        """What runs its calls."""
+        """Runs the agent's calls."""
         return Calls(self.segment, self.toolbox, self.steps)
 
     @cached_property
     def commands(self) -> Commands:
-        """What runs others' commands in its workspace."""
+        """Runs others' commands in the agent's workspace."""
         return Commands(self.segment, self.toolbox, self.files)
 
     @cached_property
     def children(self) -> Children:
-        """The agents that it starts."""
+        """Children that the agent starts."""
         return Children(self)
 
     @cached_property
     def messaging(self) -> Messenger:
-        """Its mail."""
+        """The agent's mail."""
         return Messenger(self.segment)
 
     def refuse_call(self, call: Block) -> str:
-        """Why a call may not be made within another one, without somebody being asked; empty if it may."""
+        """Explain why a call may not be made within another one without a question; empty if it may."""
         refusals = (step.refuse_call(call) for step in self.steps)
         return self.approvals.refuse(call) or next(filter(None, refusals), "")

@@ -1,11 +1,10 @@
-"""How an agent begins: its first entries, and in them what all of its requests begin with: the system prompt and the tools.
+"""Builds an agent's first entries with its request prefix: the system prompt and tools.
 
-Which tools that are: what there is, through the filter, less what is of no use to it.
+The tools are the available ones that pass the filter and are of use to the agent.
 
-An agent that works for itself alone should not read about others in every request. So an agent whose definition lists its tools gets
-of the shared ones those that are listed; of the others, teammates and a first agent that can start agents get the board, and
-everybody gets the scratchpad in a job that can have several agents. A teammate gets board, scratchpad and messages whatever its
-definition lists.
+An agent that works alone should not read about others in every request. If its definition lists tools, it gets the shared ones in that
+list. Otherwise teammates, and a root that can start agents, get the board; every agent of a job with several agents gets the
+scratchpad. A teammate gets board, scratchpad and messages whatever its definition lists.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _KEPT = 64
 
 
 class RequestPrefix(NamedTuple):
-    """What all requests of an agent begin with. Nobody changes it: agents that have the same share it."""
+    """The prefix of an agent's requests. Immutable: agents with equal prefixes share it."""
 
     system: str
     tools: list[dict[str, Any]]
@@ -55,7 +54,7 @@ def request_prefix_of(
     tags: Sequence[str] = (),
     offers: Sequence[Offer] = (),
 ) -> RequestPrefix:
-    """The system prompt and the tools of an agent, made once in a process for all that are alike; `definitions` names its job's."""
+    """An agent's request prefix, cached per process. `definitions` names its job's definitions."""
     key = (
         definitions,
         tuple(offer.key for offer in offers),
@@ -89,9 +88,10 @@ def choose_tools(
     tags: Sequence[str] | None = None,
     offers: Sequence[Offer] = (),
 ) -> list[Tool]:
-    """The tools of an agent, on any worker or on one with these tags.
+    """Choose an agent's tools, on any worker or on one with these tags.
 
-    `types` are those that it can start, `offers` what its capabilities add, `person_there` says that questions are answered.
+    `types` are the definitions that it can start, `offers` the additions of its capabilities. `person_there` says that questions are
+    answered.
     """
     here = (tool for tool in offered_tools() if tags is None or can_offer(tool.row, tags, sandboxed=sandboxed))
     available = {tool.name: tool for tool in (*here, *(tool for offer in offers for tool in offer.tools()))}
@@ -111,7 +111,7 @@ def choose_tools(
     plans = any(tool.row.sets_mode for tool in tools) and _may_plan(spec, person_there=person_there)
     met = {offer.meets for offer in offers}
     return [
-        # With what there is to choose from in this job.
+        # With the types available in this job.
         naming_types(tool, types, coordinated=bool(spec.definition.coordination))
         if tool.row.kind is Kind.SPAWN
         else tool
@@ -121,7 +121,7 @@ def choose_tools(
 
 
 def with_team_tools(spec: AgentSpec) -> AgentDefinition:
-    """The agent's definition; a teammate's lists, if it lists tools, also those that it needs as one."""
+    """The agent's definition. A teammate's tool list, if any, gains every teammate's tools."""
     definition = spec.definition
     if not spec.teammate or definition.tools is None:
         return definition
@@ -136,7 +136,7 @@ def _may_plan(spec: AgentSpec, *, person_there: bool) -> bool:
 def is_of_use(
     row: ToolRow, spec: AgentSpec, *, spawns: bool, person_there: bool, met: Collection[str] = (), plans: bool = False
 ) -> bool:
-    """Whether the agent has a use for a tool that it may have."""
+    """Whether a permitted tool is of use to the agent."""
     is_root, several = spec.parent_id is None, spec.limits.max_depth > 0
     chosen = (spec.definition.tools is not None or spec.teammate) and not row.root_only
     uses: dict[str, bool] = {
@@ -148,7 +148,7 @@ def is_of_use(
         "planner": plans,
         "person": is_root and person_there,
         "skills": "skills" in met,
-        "servers": False,  # they come with what servers offer
+        "servers": False,  # added by the servers' own offers
         "program": bool(spec.definition.command),
     }
     return uses.get(row.needs, True)
@@ -158,7 +158,7 @@ def is_of_use(
 
 
 def open_for(parts: Parts, spec: AgentSpec) -> RequestPrefix:
-    """What the requests of an agent of the job begin with, as far as it runs on a worker like this one."""
+    """The request prefix of an agent of the job, as if it ran on a worker like this one."""
     segment = parts.segment
     offers = (step.offer(spec) for step in parts.steps)
     return request_prefix_of(
@@ -173,7 +173,7 @@ def open_for(parts: Parts, spec: AgentSpec) -> RequestPrefix:
 
 
 def begin(parts: Parts) -> Finished | None:
-    """Write the journal's first entries. Returns why the agent ends instead, if it cannot begin here."""
+    """Write the journal's first entries. Returns the agent's end if it cannot begin here."""
     segment, spec = parts.segment, parts.segment.spec
     if not Path(spec.workspace).is_dir():
         where = f"the workspace {spec.workspace} does not exist on the worker's host {socket.gethostname()}"
@@ -195,7 +195,7 @@ def begin(parts: Parts) -> Finished | None:
 
 
 def redefine(parts: Parts) -> Finished | None:
-    """Have its requests begin as its definition has it, which is not the one that it has lived by. Returns why it ends instead."""
+    """Rebuild the request prefix by the changed definition. Returns an end if that fails."""
     opened = _open(parts, Redefined(spec=parts.segment.spec))
     if isinstance(opened, Finished):
         return opened
@@ -204,14 +204,14 @@ def redefine(parts: Parts) -> Finished | None:
 
 
 def _open(parts: Parts, entry: Started) -> Started | Finished:
-    """The entry with what the agent's requests begin with; or why it cannot work."""
+    """Fill the entry with the request prefix; or the agent's end if it cannot work."""
     segment = parts.segment
     opening = open_for(parts, segment.spec)
     needs = needs_of(segment.claim.spec, [tool["name"] for tool in opening.tools])
     if needs.wants:
-        # Before it has them: whoever goes on with it must have them, too.
+        # Recorded first: the next worker of this agent must offer them, too.
         segment.store.agents.need(segment.claim, needs)
-    # Not validated, which would copy them: what is encoded once is known by its identity.
+    # Not validated, because that would copy them: the encoder knows tools by identity.
     opened: Started | Finished = entry.model_copy(update=opening._asdict())
     for step in parts.steps:
         if isinstance(opened, Finished):

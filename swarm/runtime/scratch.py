@@ -1,4 +1,4 @@
-"""Where the agents of one swarm have their private temporary folders on this host, and the sandbox that hides those of others."""
+"""Private temporary folders of agents on this host, and the sandbox that hides them."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ from swarm.workspace.private import make_private_folder, private_folders
 
 
 def scratch_root(settings: Settings) -> Path:
-    """The folder of all agents of this swarm. Another swarm of the same user has another one, and sweeps only its own."""
+    """The folder of this swarm's agents. Other swarms of the user have, and sweep, their own."""
     redis = settings.redis_url or str(settings.state_folder())
-    # Without user and password: the name is seen by everybody, and a digest lets them be guessed.
+    # Without user and password: everybody can see the name, and a digest allows guessing.
     scheme, _, rest = redis.rpartition("//")
     mark = hashlib.sha256(f"{scheme}//{rest.rpartition('@')[2]}\0{settings.key_prefix}".encode()).hexdigest()[:12]
     return Path(tempfile.gettempdir()) / f"swarm-{os.getuid()}-{mark}"
 
 
 def broker_folder(settings: Settings) -> Path:
-    """Where this swarm's broker on this host listens."""
+    """The socket folder of this swarm's broker on this host."""
     root = scratch_root(settings)
     return root.with_name(f"{root.name}-mcp")
 
 
 def remove_scratch(settings: Settings) -> None:
-    """Remove the folder of all agents, if none of them has anything left in it."""
+    """Remove the folder of all agents if it is empty."""
     with contextlib.suppress(OSError):
         scratch_root(settings).rmdir()
 
 
 def clear_scratch(settings: Settings, agent_id: str) -> None:
-    """The agent is over: end what its shells left running and remove its private folder."""
+    """End shells that an ended agent left running, and remove its private folder."""
     folder = scratch_root(settings) / agent_id
     if folder in private_folders(folder.parent):
         kill_shells(folder)
@@ -58,14 +58,14 @@ def clear_scratch(settings: Settings, agent_id: str) -> None:
 
 
 def home_folder(context: ToolContext) -> Path:
-    """The HOME and TMPDIR of the agent's processes. Not the scratch folder itself: the runtime keeps files of its own there.
+    """HOME and TMPDIR of the agent's processes, apart from the runtime's own scratch files.
 
-    Raises `ToolError` if the scratch folder is somebody else's.
+    Raises `ToolError` if the scratch folder belongs to another user.
     """
     folder = scratch_folder(context) / "files"
     if not os.path.lexists(folder):
         make_private_folder(folder, remedy="end the job")
-        # Where a repository names nobody, a commit needs somebody.
+        # A commit needs an author even if the repository names none.
         (folder / ".gitconfig").write_text(
             "[user]\n\tname = swarm\n\temail = swarm@localhost\n[safe]\n\tdirectory = *\n"
         )
@@ -75,10 +75,11 @@ def home_folder(context: ToolContext) -> Path:
 def confine(
     policy: SandboxPolicy, backend: Backend, argv: list[str], settings: Settings, needed: Iterable[Path] = ()
 ) -> list[str]:
-    """The command that runs `argv` under this policy. What is the swarm's own is hidden, Redis out of reach; toolchains and
-    what is `needed` are shown. Raises `ToolError` where that cannot be done."""
+    """Wrap `argv` in a sandbox with this policy. Raises `ToolError` if that is impossible.
+
+    Hides the swarm's own files and Redis; shows toolchains and `needed` paths."""
     hidden = (settings.state_folder(), scratch_root(settings), broker_folder(settings))
-    # What holds something that stays hidden is not shown whole: not every sandbox can take a part of it away again.
+    # A folder that contains hidden ones is not shown whole: not every sandbox can hide parts of it again.
     shown = [path for path in needed if not any(one.is_relative_to(path) for one in hidden)]
     policy = replace(
         policy,

@@ -1,4 +1,4 @@
-"""A segment: the part of an agent's life that one delivery of its task runs; what it carries, and how it can end."""
+"""A segment: the part of an agent's run in one delivery, with its context and outcomes."""
 
 from __future__ import annotations
 
@@ -36,22 +36,25 @@ _FIRST_ENTRIES = 2
 
 @dataclass
 class Stop:
-    """How a running segment learns that it must stop where it is."""
+    """The stop request of a running segment."""
 
     agent_id: str
     requested: bool = False
     event: threading.Event = field(default_factory=threading.Event)
-    """Set by other threads only: a signal may come while its lock is held."""
+    """Set by other threads only: a signal handler may interrupt a thread that holds its lock."""
     _waiting: bool = False
 
     def check(self) -> None:
         """Raise `Interrupted` once the agent must stop."""
         if self.requested:
-            raise Interrupted(f"agent {self.agent_id} was told to stop")
+            raise Interrupted(f"agent {self.agent_id} must stop")
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """A stretch that a stop signal may tear apart. Anywhere else it might leave a lock held, and hang the process for ever."""
+        """Mark a stretch that a stop signal may interrupt.
+
+        Elsewhere it could leave a lock held, and hang the process forever.
+        """
         self._waiting = True
         try:
             self.check()
@@ -61,7 +64,7 @@ class Stop:
 
     @contextmanager
     def unbroken(self) -> Iterator[None]:
-        """A stretch within `waiting` that stays whole."""
+        """Mark a stretch within `waiting` that must not be interrupted."""
         before, self._waiting = self._waiting, False
         try:
             yield
@@ -70,23 +73,23 @@ class Stop:
         self.check()
 
     def on_signal(self) -> None:
-        """Called by the signal's handler, on the thread that runs the agent."""
+        """Handle the stop signal on the thread that runs the agent."""
         self.requested = True
         if self._waiting:
-            # Once is enough: a second signal must not interrupt the first one's way out.
+            # Interrupt once: a second signal must not disturb the handling of the first.
             self._waiting = False
             self.check()
 
 
 @dataclass(frozen=True)
 class Segment:
-    """What everything that acts for the agent works with."""
+    """Everything that acts for the agent works with this context."""
 
     claim: Claim
     store: Store
     settings: Settings
     publish: Callable[[Signals | None], None]
-    """Carries out what a step of the store asks for: wakes, stops."""
+    """Carries out effects of a store step: wakes, stops."""
     stop: Stop
     model: Model
     disk: Disk | None = None
@@ -94,7 +97,7 @@ class Segment:
     @cached_property
     def journal(self) -> Journal:
         """The agent's journal."""
-        # Batches have limits of their own.
+        # Batches have separate limits.
         limit_class = "" if self.claim.spec.batch else self.model.limit_class(self.claim.spec.model)
         share = Share(self.claim, limit_class, self.settings.prices_file)
         return Journal(self.claim, self.store, self.publish, share, self.disk)
@@ -106,7 +109,7 @@ class Segment:
 
     @cached_property
     def spec(self) -> AgentSpec:
-        """What the agent was started with, as far as this worker allows it; its folder is `Loop`'s to refuse."""
+        """The agent's spec, bounded by this worker's ceiling. `Loop` checks its folder."""
         spec, ceiling = self.claim.spec, self.ceiling
         after = None if spec.after_plan is None else ceiling.bound_mode(spec.after_plan)
         network = spec.network and ceiling.network
@@ -114,9 +117,9 @@ class Segment:
         return spec.model_copy(update={"mode": mode, "after_plan": after, "network": network, "folders": folders})
 
     def keep_below_ceiling(self) -> str:
-        """Why the agent may not work in its folder here, if it may not; people are told once what another one loses here."""
+        """Explain why the agent may not work in its folder, else empty. Reports reductions once."""
         host, ceiling, wanted = socket.gethostname(), self.ceiling, self.claim.spec
-        # A copy lies where this worker says, which is checked when it is entered.
+        # This worker chooses the place of copies, and checks it when the agent enters.
         is_copy = self.spec.is_carried or self.spec.isolation != "none"
         if not is_copy and (refusal := ceiling.refuse_workspace(self.spec.workspace, host)):
             return refusal
@@ -133,24 +136,24 @@ class Segment:
 
     @property
     def history(self) -> History:
-        """What the journal tells so far."""
+        """The history folded from the journal so far."""
         return self.journal.history
 
     @cached_property
     def rules(self) -> Rules:
-        """The permission rules in force: the job's, those that approvals have added, the definition's. Raises `UnreadableRecord`."""
+        """Permission rules of the job, of approvals and of the agent. Raises `UnreadableRecord`."""
         of_job, what = self._permissions, f"the rules of {self.spec.job_id}"
         rules = read_record(Rules, of_job.rules, what) if of_job.rules else Rules()
         return rules + Rules(rules=tuple(read_record(Rule, rule, what) for rule in of_job.added)) + self.spec.rules
 
     @property
     def ask_seconds(self) -> float:
-        """For how long the job's person can answer a question; 0: nobody is there."""
+        """How long the job's person can answer a question; 0 if there is none."""
         return self._permissions.ask_seconds
 
     @cached_property
     def _permissions(self) -> JobPermissions:
-        # What came with the claim is as good as read now while the agent has done nothing yet.
+        # While the agent has done nothing yet, permissions from the claim are current.
         if self.claim.permissions is not None and self.history.length <= _FIRST_ENTRIES:
             return self.claim.permissions
         return self.store.jobs.permissions(self.spec.job_id)
@@ -160,14 +163,14 @@ class Segment:
         return may_read(path, self.rules, Path(self.spec.workspace))
 
     def carried(self, name: str, kind: type[RecordT], what: str) -> RecordT | None:
-        """What travels with the job under this name; None if nothing does. Raises `UnreadableRecord`."""
+        """Read a document of the job; None if it has none of this name. Raises `UnreadableRecord`."""
         digest = self.claim.documents.get(name, "")
         return read_once(kind, digest, self.store.jobs.document, f"{what} of {self.spec.job_id}") if digest else None
 
 
 @dataclass(frozen=True)
 class Ended:
-    """The agent is over."""
+    """The agent has ended."""
 
     state: str
     summary: str
@@ -189,7 +192,7 @@ class HandedOver:
 
 @dataclass(frozen=True)
 class Unserved:
-    """The agent is back on the queue as it was: this worker cannot have the model `model` (`*`: any), and says why."""
+    """The agent is queued again unchanged: this worker cannot use the model `model` (`*`: any)."""
 
     model: str
     why: str

@@ -1,11 +1,11 @@
-"""One running agent's part of the fleet's share of the model: the slot it asks for, holds, waits for and gives back.
+"""One agent's part of the fleet's share of the model: the slot it requests and returns.
 
-A slot is asked for in the step that writes what the next request is about, and given back in the one that writes the reply, so a turn
-costs no step more. Who has none parks until the governor gives it one.
+The step that writes a request's content also requests its slot, and the step that writes the reply returns it. A turn thus needs no extra
+step. An agent without a slot parks until the governor grants one.
 
-Agents whose requests begin alike let one of them begin first, so that the others read from the prompt cache what it writes. That is a
-hint and no dependency: those who wait are parked, hold no process, and go on when the first reply begins, or after `GATE_SECONDS`. If
-the first dies or gives its process back before, another one of them is the first.
+Among agents with equal request prefixes one begins first, so that the others read the prompt cache that it writes. The others park
+without a process until the first reply begins, at most `GATE_SECONDS`. This is a hint and no dependency: if the first agent dies or
+gives its process back, another one becomes the first.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ from swarm.store.values import Claim, Signals
 
 log = EventLog("swarm.sharing")
 GATE_SECONDS = 30.0
-"""Patience with a first reply that does not begin."""
+"""Longest wait for a first reply to begin."""
 _NO_WAIT_SECONDS = 0.002
-"""What two clocks differ by."""
+"""Tolerated difference between two clocks."""
 _LEAST_BYTES_PER_TOKEN = 4.5
-"""On the high side: a prefix that is too short for the cache is not worth waiting for."""
+"""A high estimate: a prefix too short for the cache is not worth a wait."""
 _ENDINGS: dict[str, Ending] = {"rate_limit": "limited", "overloaded": "overloaded"}
 
 
 def name_prefix(spec: AgentSpec, system: str, tools: list[dict[str, Any]], prices_file: Path | None) -> tuple[str, int]:
-    """What tells requests that begin alike for the prompt cache, empty if it would not hold so little; and its bytes."""
+    """Name a prefix for the prompt cache, empty if too short for it; and its size in bytes."""
     digest, size = describe_prefix(spec.model, system, tools, f"{spec.definition.effort} {spec.base_url}")
     is_held = size / _LEAST_BYTES_PER_TOKEN >= least_cached(spec.model, prices_file=prices_file)
     return digest if is_held else "", size
 
 
 class Share:
-    """What one agent's requests take of the limits of one class."""
+    """One agent's use of the limits of one class."""
 
     def __init__(self, claim: Claim, limit_class: str, prices_file: Path | None) -> None:
         self.limit_class = limit_class
@@ -61,14 +61,14 @@ class Share:
 
     @property
     def is_ready(self) -> bool:
-        """Whether nothing has to be waited for."""
+        """Whether a call may start now."""
         slot = self.slot
         return not self.limit_class or (isinstance(slot, Slot) and slot.at - self._now() < _NO_WAIT_SECONDS)
 
     # -- before a call -------------------------------------------------------------------------------------------
 
     def reservation_after(self, history: History, entries: Sequence[Entry]) -> SlotReservation | None:
-        """What the next call takes if these entries, which are about to be written, lead to one; None if other things come first."""
+        """Reserve for the next call if these entries, about to be written, lead to one; or None."""
         if not self.limit_class or not isinstance(entries[-1], ToolFinished | Prompt | Mail | ModelFailed):
             return None
         if isinstance(entries[-1], ModelFailed) and (entries[-1].permanent or entries[-1].retry_at > entries[-1].at):
@@ -81,19 +81,19 @@ class Share:
         return self.reservation(history, sum(map(_size_of, entries)))
 
     def reservation(self, history: History, more_bytes: int = 0) -> SlotReservation:
-        """What the next call takes, with so much more in its conversation."""
+        """The reservation for the next call, after the conversation grows by so many bytes."""
         if history.last is None:
             return self._first(history.system, history.tools, history.new_bytes + more_bytes)
         fresh = math.ceil((history.new_bytes + more_bytes) / BYTES_PER_TOKEN)
         is_cached = history.known_tokens and self._now() - history.last.at < CACHE_SECONDS
-        # A reply is read for the first time by the request that follows it.
+        # The next request is the first to read a reply.
         known = history.last.usage.output_tokens if is_cached else history.known_tokens
         return SlotReservation(self.limit_class, fresh + known)
 
     def _first(self, system: str, tools: list[dict[str, Any]], more_bytes: int) -> SlotReservation:
         fresh = math.ceil(more_bytes / BYTES_PER_TOKEN)
         if self._spec.fork is not None:
-            # Its parent's requests wrote what it begins with.
+            # The parent's requests have cached the fork's prefix.
             return SlotReservation(self.limit_class, fresh)
         name, size = name_prefix(self._spec, system, tools, self._prices_file)
         cold = math.ceil(size / BYTES_PER_TOKEN)
@@ -106,16 +106,16 @@ class Share:
     # -- after it ------------------------------------------------------------------------------------------------
 
     def heed(self, limits: RateLimits) -> None:
-        """The server has said so, just now."""
+        """Remember limits that the server has just stated."""
         self._limits = (limits, time.monotonic())
 
     def end(self, usage: Usage) -> CallEnd | None:
-        """The call has ended with a reply."""
+        """Report a call that ended with a reply."""
         fresh = usage.input_tokens + usage.cache_creation_input_tokens
         return self._over(CallEnd(self.limit_class, "ok", fresh, usage.output_tokens))
 
     def fail(self, error: Exception, history: History) -> CallEnd | None:
-        """The call has ended without one."""
+        """Report a call that ended without a reply."""
         sent = isinstance(error, TransientModelError) and error.kind in ("cut", "timeout")
         return self._over(end_of(error, self.limit_class, tokens=self.reservation(history).tokens if sent else 0))
 
@@ -128,7 +128,7 @@ class Share:
 
 
 def end_of(error: Exception, limit_class: str, *, tokens: int = 0) -> CallEnd:
-    """How a call has ended that failed so, after it may have taken so many tokens of input."""
+    """Describe the end of a failed call that may have used so many input tokens."""
     if not isinstance(error, TransientModelError):
         return CallEnd(limit_class, "lost", tokens, 0)
     ending = _ENDINGS.get(error.kind, "lost")
@@ -136,28 +136,28 @@ def end_of(error: Exception, limit_class: str, *, tokens: int = 0) -> CallEnd:
 
 
 class Gate:
-    """Of an agent that begins first: tells the others once its first reply has begun, or has not within `GATE_SECONDS`."""
+    """Releases siblings when the agent's first reply begins, or after `GATE_SECONDS`."""
 
     def __init__(self, store: Store, publish: Callable[[Signals], None], prefix: str) -> None:
         self._store, self._publish, self._prefix = store, publish, prefix
         self._timer: threading.Timer | None = None
 
     def start(self) -> None:
-        """The first request is about to be made."""
+        """Start the timer, just before the first request."""
         if self._prefix and self._timer is None:
             self._timer = threading.Timer(GATE_SECONDS, self._open, [self._prefix, False])
             self._timer.daemon = True
             self._timer.start()
 
     def open(self) -> None:
-        """A reply has begun."""
+        """Release the siblings: a reply has begun."""
         prefix, self._prefix = self._prefix, ""
         if prefix:
             self.close()
             self._open(prefix, True)
 
     def close(self) -> None:
-        """Nobody is told any more; timers wake those who wait."""
+        """Stop the timer. Siblings not released yet wake by timers of their own."""
         if self._timer is not None:
             self._timer.cancel()
 

@@ -1,7 +1,7 @@
-"""Files of agents that change nothing: on each host one checkout of a tree, for all agents of the job that read it.
+"""Files of read-only agents: per host one checkout of a tree, shared by a job's readers.
 
-Their sandbox holds them to reading, and they have no tool that writes, so nothing is kept after a call. Whoever runs holds a lock of the
-checkout, shared with the others that do; the system lets go of it whatever becomes of the process, and what is held is not taken away.
+The sandbox allows them to read only, and they have no writing tool, so nothing is kept after a call. A running agent holds a shared lock
+of the checkout, which the system releases when the process ends. A locked checkout is not removed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def keeping_of(parts: Parts) -> WorkspaceSync:
-    """What this segment does about files, as its agent was started."""
+    """Choose this segment's file synchronization by the agent's spec."""
     spec = parts.segment.spec
     if spec.files is None:
         return WorkspaceSync(parts)
@@ -32,15 +32,15 @@ def keeping_of(parts: Parts) -> WorkspaceSync:
 
 
 def files_of(parts: Parts) -> WorkspaceSync:
-    """The same as a step of the loop."""
+    """The file synchronization as a step of the loop."""
     return parts.files
 
 
 class SharedCheckout(ThroughHub):
-    """The checkout of a tree, made by the first who needs it on this host."""
+    """A tree's checkout, made by its first user on this host."""
 
     _held: int | None = None
-    """The lock that keeps it here."""
+    """The lock that prevents removal."""
 
     def enter(self) -> bool:
         self._held = hold_for_reading(self._repository.git_dir)
@@ -51,7 +51,7 @@ class SharedCheckout(ThroughHub):
         return True
 
     def after_segment(self) -> None:
-        """From now on it may be taken away."""
+        """Release the checkout for removal."""
         if self._held is not None:
             os.close(self._held)
             self._held = None
@@ -67,7 +67,7 @@ class SharedCheckout(ThroughHub):
         return False
 
     def _make(self, seconds: float) -> None:
-        """Bring the tree, unless somebody else has done so meanwhile. Nobody reads what is not ready."""
+        """Make the checkout unless another process just did. Agents read only a ready one."""
         repository, commit = self._repository, self._segment.spec.base
         with locked(repository.git_dir / "making"):
             if self._is_ready():
@@ -78,7 +78,7 @@ class SharedCheckout(ThroughHub):
             except GitFailed as error:
                 if error.trouble in ("away", "denied"):
                     raise
-                # What a host's crash has left is of no use. All of it is at the hub.
+                # Remains of a host crash are useless. The hub has everything.
                 (repository.git_dir / "index").unlink(missing_ok=True)
                 repository.fetch(self._url, commit, self._token, seconds=seconds, anew=True)
                 repository.become(commit)

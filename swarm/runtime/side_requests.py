@@ -1,6 +1,6 @@
-"""Small requests beside an agent's conversation: they take their part of the fleet's share, too, and heed what it has learned.
+"""Small requests beside an agent's conversation, which use and report the fleet's limits.
 
-Those that tools make are set aside before, and paid with the step that stores the call's result.
+Requests by tools are reserved in advance, and paid in the step that stores the call's result.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from swarm.tools import Consultation
 _BYTES_PER_TOKEN = 3
 _EXPECTED_OUTPUT = 500
 _LONGEST_WAIT_SECONDS = 60.0
-"""Nobody waits longer for what is beside the work."""
+"""Longest wait for a side request's turn."""
 _SEARCH_USD = 0.01
-"""A search by the server's own tool costs $10 a thousand, beside its tokens (the API's price list, 2026-11)."""
+"""$10 a thousand searches by the server's own tool, plus tokens (price list of 2026-11)."""
 
 
 def complete_aside(segment: Segment, request: ModelRequest, tokens: int, on_progress: Progress | None = None) -> Reply:
-    """Make one attempt, once there is room for about so many tokens of input. Raises as `Model.complete`, and `Interrupted`."""
+    """Make one attempt once limits allow it. Raises as `Model.complete`, and `Interrupted`."""
     limit_class, hook_state = segment.model.limit_class(request.model), [RateLimits()]
     wait = segment.store.rates.ask_aside(limit_class, tokens, _EXPECTED_OUTPUT)
     if wait > 0:
@@ -51,7 +51,7 @@ def complete_aside(segment: Segment, request: ModelRequest, tokens: int, on_prog
 
 
 class SideRequests:
-    """Asks for the tools of one segment, which may run side by side."""
+    """Makes the side requests of one segment's tools, which may run side by side."""
 
     def __init__(self, segment: Segment) -> None:
         self._segment = segment
@@ -59,7 +59,7 @@ class SideRequests:
         self._lock = threading.Lock()
 
     def asker(self, tool_use_id: str, check: Callable[[], None]) -> Callable[[Consultation], Reply]:
-        """What the tool of this call asks with; `check` is called while the reply comes, and may raise."""
+        """Make a call's asking function. `check` runs while the reply streams, and may raise."""
 
         def ask(consultation: Consultation) -> Reply:
             request = self._request(consultation)
@@ -72,7 +72,7 @@ class SideRequests:
         return ask
 
     def spent(self, tool_use_id: str) -> dict[str, Any]:
-        """What the requests of this call took, as fields of its result."""
+        """The usage of this call's requests, as fields of its result."""
         usage, cost = self._spent.pop(tool_use_id, (None, 0.0))
         return {} if usage is None else {"usage": usage, "cost_usd": cost}
 
@@ -105,13 +105,13 @@ class SideRequests:
         if limits.max_tokens is None and limits.budget_usd is None:
             yield
             return
-        # An agent has one part of the purse set aside at a time.
+        # An agent holds one reservation of the budget at a time.
         with self._lock:
             if not isinstance(
                 self._segment.store.agents.reserve(self._segment.claim, reservation, final=False), Granted
             ):
-                raise ToolError("the job's budget has no room for this now; go on without it")
-            # Whatever comes of it, the step that stores the result gives back what was set aside.
+                raise ToolError("the job's budget has no room for this now; continue without it")
+            # In any case, the step that stores the result returns the reservation.
             self._spent.setdefault(tool_use_id, (Usage(), 0.0))
             yield
 

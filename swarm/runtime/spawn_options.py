@@ -1,6 +1,6 @@
-"""What a call that starts an agent asks for beyond its type: a model, an effort, a mode, a folder, and who it is called. Pure.
+"""Options of a call that starts an agent: model, effort, mode, folder and name. Pure.
 
-Each is checked, and what cannot be had is refused with what can.
+Each is checked. A refusal lists the possible values.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from swarm.permissions.filter import Situation, filter_tools
 from swarm.permissions.modes import MODES, first_mode
 
 FORK = "fork"
-"""The `subagent_type` that asks for a fork of one's own type."""
+"""The `subagent_type` of a fork that keeps its parent's type."""
 
 
 def is_fork(given: Mapping[str, Any]) -> bool:
@@ -30,9 +30,9 @@ def is_fork(given: Mapping[str, Any]) -> bool:
 def choose_model(
     given: Mapping[str, Any], definition: AgentDefinition, parent: AgentSpec, prices_file: Path | None
 ) -> str:
-    """The full id of the new agent's model. A model that a call names must be one that is known here.
+    """Return the full id of the new agent's model. A model named in a call must be a known one.
 
-    Raises `ToolError`, which lists those.
+    Raises `ToolError` with the known models.
     """
     asked = given.get("model")
     model = resolve_model(asked or definition.model, default=parent.model, parent=parent.model, prices_file=prices_file)
@@ -45,7 +45,7 @@ def choose_model(
 
 
 def choose_mode(given: Mapping[str, Any], definition: AgentDefinition, above: PermissionMode) -> PermissionMode:
-    """The mode that the new agent begins in: what the call asks for may only be less than it would have. Raises `ToolError`."""
+    """Choose the new agent's first mode. A call can only lower it. Raises `ToolError`."""
     most = first_mode(definition, above)
     asked: PermissionMode = given.get("mode") or most
     if MODES.index(asked) > MODES.index(most):
@@ -55,10 +55,10 @@ def choose_mode(given: Mapping[str, Any], definition: AgentDefinition, above: Pe
 
 
 def choose_folder(given: Mapping[str, Any], parent: AgentSpec) -> str:
-    """The folder that the new agent begins in, from the workspace on. Raises `ToolError` for one that is not in it."""
+    """Choose the agent's first folder, relative to the workspace; `ToolError` if outside."""
     asked = given.get("cwd")
     if not asked:
-        # Whoever begins in a folder has its agents begin there, too.
+        # Children begin in their parent's folder.
         return parent.cwd
     root = os.path.realpath(parent.workspace)
     found = os.path.realpath(os.path.join(root, parent.cwd, asked)) if "\0" not in asked else ""
@@ -72,28 +72,28 @@ def choose_folder(given: Mapping[str, Any], parent: AgentSpec) -> str:
 def fork_tools(
     definition: AgentDefinition, parent: AgentSpec, mode: PermissionMode, tools: Collection[str]
 ) -> list[str]:
-    """Of the tools that a fork's requests begin with, those that it may call as an agent of another type."""
+    """The tools in a fork's request prefix that it may call as an agent of another type."""
     situation = Situation(
         definition=definition,
         depth=parent.depth + 1,
         max_depth=parent.limits.max_depth,
         is_root=False,
         mode=mode,
-        # Where there is no sandbox, whoever only reads is refused when the command is to be run.
+        # Without a sandbox, a read-only agent is refused when its command is about to run.
         sandbox=True,
     )
     return filter_tools(sorted(tools), situation)
 
 
 def first_nickname(definition: AgentDefinition, after: str | None = None) -> str | None:
-    """The first of the type's nicknames, or the one after that one; None when there is no more."""
+    """The type's first nickname, or the one after `after`; None if no more are left."""
     names = [name for name in definition.nicknames if _may_be_named(name)]
     rest = names if after is None else names[names.index(after) + 1 :]
     return rest[0] if rest else None
 
 
 def next_nickname(spec: AgentSpec) -> AgentSpec:
-    """The agent under its type's next nickname, as the one that it has is taken; without any when there is no more."""
+    """Rename the agent to its type's next nickname, or to none if no more are left."""
     return spec.model_copy(update={"name": first_nickname(spec.definition, spec.name)})
 
 

@@ -1,4 +1,4 @@
-"""From `Agent` calls to the children they ask for: pure, so that a repeat after a crash asks for the same ones."""
+"""Turns `Agent` calls into children. Pure, so a repeat after a crash asks for the same."""
 
 from __future__ import annotations
 
@@ -38,35 +38,35 @@ from swarm.workspace.checkouts import place_checkout
 from swarm.workspace.copies import CopyPlan
 
 _FOR_NEW = ("fork", "teammate", "team_name", "result_schema", "name", "isolation", "kind", "mode", "cwd", "effort")
-"""Parameters that mean nothing for an agent that goes on."""
+"""Parameters that do not apply to a continued agent."""
 
 
 @dataclass
 class Spawning:
-    """Children to make or to have go on, and calls to refuse, all by tool_use id."""
+    """Children to start or continue, and calls to refuse, by tool_use id."""
 
     children: dict[str, AgentSpec | Continuation] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     told: dict[str, str] = field(default_factory=dict)
-    """What is told about calls that are carried out."""
+    """Notes about calls that are carried out."""
     nicknamed: set[str] = field(default_factory=set)
-    """Calls whose child is called as its type says, and not as the call does."""
+    """Calls whose child has its type's nickname instead of a name from the call."""
     against: dict[str, str] = field(default_factory=dict)
-    """Of the refused, those that break a rule of coordination: for people to see."""
+    """Refused calls that break a coordination rule, to show to people."""
 
     def refuse(self, calls: Sequence[Block], why_not: Callable[[Block], str]) -> None:
-        """Of these calls, take out of the plan those that `why_not` says something about."""
+        """Refuse those of the planned calls for which `why_not` gives a reason."""
         for call in calls:
             if call["id"] in self.children and (why := why_not(call)):
                 del self.children[call["id"]]
                 self.refused[call["id"]] = why
 
     def notes(self) -> dict[str, str]:
-        """What is told about those of them that made a child."""
+        """Notes about planned children."""
         return {call_id: note for call_id, note in self.told.items() if call_id in self.children}
 
     def background(self) -> list[str]:
-        """The calls whose child is not waited for."""
+        """Calls that do not wait for their child."""
         return [call_id for call_id, child in self.children.items() if child.background]
 
 
@@ -80,11 +80,11 @@ def plan_children(
     copies: CopyPlan | None = None,
     host: str = "",
 ) -> Spawning:
-    """Decide what each call makes.
+    """Decide the child of each call.
 
-    `find` returns the id of an agent that is called by id or name, or raises; `copies` tells who may have a copy of the workspace;
-    `host` is where the parent runs.
-    Depth, names and limits are checked again, against the records, in the step that makes the children.
+    `find` returns the id of an agent named by id or name, or raises. `copies` says who may have a copy of the workspace; `host` is the
+    parent's host.
+    The step that makes the children checks depth, names and limits again, against the records.
     """
     assert parent.spec is not None
     tool = ordering(AGENT) if parent.ledger is not None else AGENT
@@ -121,7 +121,7 @@ def _continuation(given: dict[str, Any], find: Callable[[str], str]) -> Continua
 
 
 def _prompt_of(given: dict[str, Any]) -> str:
-    """The whole order; who verifies is told how its verdict is read."""
+    """The whole order; a verifier also learns the form of its verdict."""
     prompt = str(given["prompt"])
     return f"{prompt}\n\n{VERDICT_LINE}" if given.get("phase") == "verification" else prompt
 
@@ -130,8 +130,8 @@ def _check_price(child: AgentSpec, prices_file: Path | None) -> None:
     unknown = cost_usd(child.model, Usage(), prices_file=prices_file) is None
     if child.limits.budget_usd is not None and unknown:
         raise ToolError(
-            f"The price of the model {child.model} is not known, so the job's budget could not be kept: "
-            "leave `model` away, or name another one."
+            f"The price of the model {child.model} is not known, so the job's budget could not be enforced. "
+            "Omit `model`, or name another one."
         )
 
 
@@ -144,13 +144,13 @@ def _child(call: Block, history: History, catalogue: Catalogue, prices_file: Pat
     teammate = _kind_of(definition, given) == "teammate"
     name = _name_of(given, definition, parent, teammate=teammate)
     if fork:
-        # The cache holds what both have in common only for requests of one model and effort.
+        # Requests of one model and effort only can share the cached conversation.
         model, effort = parent.model, parent.definition.effort
     else:
         model = choose_model(given, definition, parent, prices_file)
         effort = given.get("effort") or definition.effort
     definition = definition.model_copy(update={"effort": effort})
-    # A fork is what its parent is now, which may have left plan mode.
+    # A fork is its parent as it is now, which may have left plan mode.
     as_now = parent.definition.model_copy(update={"permission_mode": above})
     mode = choose_mode(given, as_now if as_itself else definition, above)
     own_tools = fork_tools(definition, parent, mode, history.tool_names()) if fork and not as_itself else None
@@ -185,21 +185,21 @@ def _child(call: Block, history: History, catalogue: Catalogue, prices_file: Pat
 
 
 def _is_as_itself(given: dict[str, Any]) -> bool:
-    """Whether a fork goes on as its parent's type."""
+    """Whether a fork keeps its parent's type."""
     return is_fork(given) and given.get("subagent_type") in (None, FORK)
 
 
 def _definition_of(given: dict[str, Any], parent: AgentSpec, catalogue: Catalogue) -> AgentDefinition:
-    """What the child is made from: its type's, less what it may not have, with what the call asks for. Raises `ToolError`."""
+    """The child's definition: its type's, bounded by its parent and the call; or `ToolError`."""
     if is_fork(given):
         _check_fork(given, parent)
     if _is_as_itself(given):
-        # The form of the parent's own answer is no matter of the fork's.
+        # The form of the parent's own answer does not bind the fork.
         definition = parent.definition.model_copy(update={"result_schema": None})
     else:
         definition = bounded(_definition(given.get("subagent_type") or DEFAULT_TYPE, catalogue), parent)
     if given.get("phase") == "research":
-        # Whatever is called research can implement nothing.
+        # A research child must not be able to implement anything.
         definition = definition.model_copy(update={"read_only": True})
     if schema := given.get("result_schema"):
         definition = definition.model_copy(update={"result_schema": schema})
@@ -209,7 +209,7 @@ def _definition_of(given: dict[str, Any], parent: AgentSpec, catalogue: Catalogu
 
 
 def _name_of(given: dict[str, Any], definition: AgentDefinition, parent: AgentSpec, *, teammate: bool) -> str | None:
-    """What the call calls it, or its type does. Raises `ToolError`, for a teammate also where nobody does."""
+    """The name in the call, or the type's nickname. A teammate without one is a `ToolError`."""
     if given.get("name"):
         name: str | None = check_name(given["name"])
     else:
@@ -224,30 +224,30 @@ def _name_of(given: dict[str, Any], definition: AgentDefinition, parent: AgentSp
 
 
 def _kind_of(definition: AgentDefinition, given: dict[str, Any]) -> Execution:
-    # A fork is its parent again, which may live on after its task; the fork does not unless it is said.
+    # A fork copies its parent, which may stay alive after its task. The fork does so only on request.
     by_type = "forked" if is_fork(given) and definition.kind == "teammate" else definition.kind
     return "teammate" if given.get("teammate") or given.get("team_name") else given.get("kind") or by_type
 
 
 def _placed(child: AgentSpec, given: dict[str, Any], copies: CopyPlan, host: str) -> AgentSpec:
-    """The child where it runs, and in the folder that it works in: its parent's, or a copy of that."""
+    """Give the child its host and its folder: its parent's, or a copy of that."""
     kind = _kind_of(child.definition, given)
     limit = child.definition.timeout_seconds or (REMOTE_SECONDS if kind == "remote" else None)
     child = child.model_copy(update={"host": host if kind == "local" else "", "max_seconds": limit})
     asked = given.get("isolation") or child.definition.isolation
     writes = not child.definition.read_only and child.mode != "plan"
     if child.is_carried:
-        # Who writes has its own, and what it does there has to come back.
+        # A writing child needs its own copy, whose changes come back.
         isolation = (asked if asked == "remote" else "worktree") if writes else "none"
         return child.model_copy(update={"isolation": isolation}).beside_readers()
     if asked in (None, "none"):
         return child
     if asked == "remote":
         raise ToolError(
-            "`isolation: remote` needs a hub (SWARM_HUB), by which files reach other hosts. Use `worktree`, or `none`."
+            "`isolation: remote` needs a hub (SWARM_HUB), which carries files to other hosts. Use `worktree`, or `none`."
         )
     if copies.folder is None:
-        raise ToolError(f"`isolation: {asked}` cannot be had: {copies.missing} Start it with `isolation: none`.")
+        raise ToolError(f"`isolation: {asked}` is not possible: {copies.missing} Start it with `isolation: none`.")
     workspace = place_checkout(copies.folder, child.agent_id, Path(child.workspace).name)
     return child.model_copy(update={"isolation": asked, "workspace": str(workspace)})
 
@@ -260,7 +260,7 @@ def _check_fork(given: dict[str, Any], parent: AgentSpec) -> None:
     for name in ("model", "effort"):
         if given.get(name):
             raise ToolError(
-                f"A fork has your model and effort, so that it reads your conversation from the cache: leave `{name}` away."
+                f"A fork has your model and effort, so that it reads your conversation from the cache. Omit `{name}`."
             )
 
 
@@ -271,7 +271,7 @@ def _definition(name: str, catalogue: Catalogue) -> AgentDefinition:
 
 
 def bounded(definition: AgentDefinition, parent: AgentSpec) -> AgentDefinition:
-    """The child's definition with at most its parent's permission: what is read-only has only read-only children."""
+    """Bound the child's definition by its parent: a read-only agent has read-only children only."""
     return definition.model_copy(update={"read_only": definition.read_only or parent.definition.read_only})
 
 
@@ -295,7 +295,7 @@ def refuse(plan: Spawning, answer: NotSpawned, max_agents: int) -> None:
             text = notes.NO_TEAM
             chosen = [i for i, child in plan.children.items() if isinstance(child, AgentSpec) and child.teammate]
         case "limit" | "children" as why:
-            # The first ones start, the others are told why not.
+            # The first ones start, the others get a refusal.
             text = notes.too_many(max_agents) if why == "limit" else notes.TOO_MANY_CHILDREN
             chosen = fresh[answer.room :]
     for call_id in chosen:

@@ -1,7 +1,7 @@
-"""A capability of an agent is a step of its loop: what it does before and after what the loop does.
+"""Capabilities are steps of an agent's loop, which act before and after its own actions.
 
-`ROWS` is the only place that names them. A row's module is imported, and its step made, for agents that have the capability; for others
-neither happens. The loop knows the protocol alone.
+`ROWS` is the only list of them. A row's module is imported, and its step made, only for agents with the capability. The loop knows only
+the protocol.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ if TYPE_CHECKING:
     from swarm.runtime.parts import Parts
 
 Turn = Finished | Condition | None
-"""What comes of a piece of work: the agent's end, what it waits for, or nothing: it goes on."""
+"""The result of a piece of work: the agent's end, a condition, or None to continue."""
 
 
 class Offer:
-    """What a capability adds to the beginning of an agent's requests. Here: nothing."""
+    """Additions of a capability to an agent's request prefix. This base class adds nothing."""
 
     key: Any = ()
-    """Tells what is added from what another agent would get; hashable."""
+    """Distinguishes this offer from one to another agent. Hashable."""
     meets: Need = ""
-    """Tools with this need are of use."""
+    """Need that this offer meets; tools with this need become useful."""
 
     def tools(self) -> Sequence[Tool]:
         """Tools beside those of the table, before any filter."""
         return ()
 
     def finish(self, tools: list[Tool]) -> list[Tool]:
-        """The tools that are left after it, as the agent is given them."""
+        """Adapt the tools that remain after the filter."""
         return tools
 
     def introduce(self) -> str:
-        """What the system prompt says of it."""
+        """A section for the system prompt."""
         return ""
 
 
@@ -60,103 +60,103 @@ class Step:
     # -- the segment ---------------------------------------------------------------------------------------
 
     def before_segment(self) -> Turn:
-        """Have the world be as the journal says. Raises `GitFailed`, and `HubAway` where nothing can be waited for."""
+        """Restore the journaled outside state. Raises `GitFailed`, or `HubAway` if it cannot wait."""
         return None
 
     def after_segment(self) -> None:
-        """The segment is over, however it ended."""
+        """Clean up after the segment, whatever its outcome."""
 
     def before_end(self, finished: Finished) -> Finished:
-        """The agent's last entry, about to be written."""
+        """Adapt the agent's last entry, about to be written."""
         return finished
 
     def at_end(self, finished: Finished) -> None:
-        """The last entry is written."""
+        """React to the written last entry."""
 
     def clear(self) -> None:
-        """The agent is over, or was cancelled: remove what it leaves on this host."""
+        """Remove the traces on this host of an agent that has ended or was cancelled."""
 
     # -- the beginning -------------------------------------------------------------------------------------
 
     def unfit(self) -> str:
-        """Why an agent cannot begin on this worker, though another one may have what it needs; empty if it can."""
+        """Explain why the agent cannot begin on this worker but may on another; else empty."""
         return ""
 
     def offer(self, spec: AgentSpec) -> Offer | None:
-        """What requests begin with, for this agent or one that it is about to start."""
+        """The request prefix's additions for this agent, or for one that it is about to start."""
         return None
 
     def opened(self, entry: Started) -> Started | Finished:
-        """The entry with the beginning of the requests; or why the agent cannot work."""
+        """Adapt the entry with the request prefix; or return the agent's end if it cannot work."""
         return entry
 
     def first_words(self) -> str:
-        """What comes before the task in the first message."""
+        """Text before the task in the first message."""
         return ""
 
-    # -- its work ------------------------------------------------------------------------------------------
+    # -- work ----------------------------------------------------------------------------------------------
 
     takes: tuple[type[Action], ...] = ()
-    """The actions that `due` and `before_request` are called for."""
+    """Actions that `due` and `before_request` are called for."""
 
     def due(self, action: Action) -> Callable[[], Turn] | None:
-        """What must be done before this action, or in its place, if anything must. Called again until there is nothing more."""
+        """Work before or instead of this action, if any. Called again until it returns None."""
         return None
 
     def before_request(self, action: CallModel | Compact) -> Turn | bool:
-        """A request is about to be made, and there is room for it. True: the step has made it."""
+        """Act just before a request that has a slot. True: the step has made the request."""
         return None
 
     adds_tools = False
-    """Its `Offer` has tools of its own, which are known only when an agent begins."""
+    """Whether the `Offer` has tools of its own, known only when an agent begins."""
 
     # -- calls of tools ------------------------------------------------------------------------------------
 
     def refuse_call(self, call: Block) -> str:
-        """Why a call that is made within another one may not be; empty if it may."""
+        """Explain why a call may not be made within another one; empty if it may."""
         return ""
 
     def refuse_child(self, call: Block) -> str:
-        """Why a call may not start the agent that it asks for; empty if it may."""
+        """Explain why a call may not start its agent; empty if it may."""
         return ""
 
     def find_tool(self, name: str) -> Tool | None:
-        """A tool that is in no table. Raises `ToolError` where it cannot be had."""
+        """Find a tool outside the table. Raises `ToolError` if it is unavailable."""
         return None
 
     def equip(self, context: ToolContext) -> None:
-        """Put into the world of a call what its tools act through."""
+        """Equip a call's context for its tools."""
 
     def before_run(self, context: ToolContext, row: ToolRow, given: dict[str, Any]) -> None:
-        """A tool is about to run with this input."""
+        """Prepare for a tool that is about to run with this input."""
 
     def before_call(self, call: Block) -> None:
-        """A call that may change files is about to run."""
+        """Prepare for a call that may change files."""
 
     def after_call(self, call: Block, result: ToolFinished) -> ToolFinished:
-        """The result of such a call, about to be journaled. Raises `GitFailed`, `HubAway`, `NotOwner`."""
+        """Adapt that call's result for the journal. Raises `GitFailed`, `HubAway`, `NotOwner`."""
         return result
 
     def after_calls(self, calls: Sequence[Block], results: Sequence[ToolFinished]) -> Sequence[ToolFinished]:
-        """The results of calls of any kind, about to be journaled together."""
+        """Adapt results of any calls, about to be journaled together."""
         return results
 
     def noted(self) -> None:
-        """Results are in the journal."""
+        """React to results in the journal."""
 
     def guarded(self, workspace: Path) -> Sequence[Path]:
-        """Files that no process of the agent may change."""
+        """Files in the workspace that no process of the agent may change."""
         return ()
 
 
 class StepRow(NamedTuple):
-    """One capability."""
+    """A capability: its name, module and condition."""
 
     name: str
     home: str
-    """`module:callable`, which makes the step, or says None: the agent has no use for it after all."""
+    """`module:callable`. It makes the step, or returns None if the agent does not need it."""
     wanted: Callable[[Segment], Any]
-    """Whether the agent may have it: from what is at hand, and at once."""
+    """Whether the agent may have the capability, from data at hand."""
 
 
 def _has(name: str) -> Callable[[Segment], bool]:
@@ -200,7 +200,7 @@ ROWS: list[StepRow] = [
     StepRow("program", "swarm.runtime.messenger:ProgramStep", lambda segment: segment.spec.definition.command),
     StepRow("team", "swarm.capabilities.team.step:TeamStep", lambda segment: segment.spec.limits.max_depth),
     StepRow("outcome", "swarm.capabilities.outcomes.step:OutcomeStep", lambda segment: segment.spec.definition.outcome),
-    # A program has no model that could sum anything up.
+    # A command agent has no model for a summary.
     StepRow(
         "summaries",
         "swarm.capabilities.summaries.step:SummaryStep",

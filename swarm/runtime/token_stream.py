@@ -1,6 +1,6 @@
-"""Words as the model generates them, for those who look at the agent right now. They are in no journal and decide nothing.
+"""Sends generated words to an agent's watchers. They are in no journal and decide nothing.
 
-Whoever looks keeps a key alive; nothing is sent while there is none, and where Redis is away they are left out.
+Watchers keep a key alive. Nothing is sent without it, or while Redis is unreachable.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from swarm.store.values import Piece
 
 _SEND_SECONDS = 0.2
 _ASK_SECONDS = 1.0
-"""How often it is asked whether anybody looks, while nobody does."""
+"""How often to check for watchers while there are none."""
 
 
 class TokenStream:
-    """The words of one reply in the making; `entry` is the number that it will have in the journal."""
+    """The words of a reply under construction. `entry` is its future number in the journal."""
 
     def __init__(self, segment: Segment, entry: int, *, watched: bool = False) -> None:
         self._segment, self._entry, self.watched = segment, entry, watched
@@ -26,13 +26,13 @@ class TokenStream:
         self._due_at = time.monotonic() + (_SEND_SECONDS if watched else _ASK_SECONDS)
 
     def expect(self, watched: bool) -> None:
-        """Somebody looks, as is known by the way: what comes is sent soon."""
+        """Note that somebody watches, and send the next words soon."""
         if watched:
             self.watched = True
             self._due_at = min(self._due_at, time.monotonic() + _SEND_SECONDS)
 
     def take(self, number: int, block: Block, text: str) -> None:
-        """The model has written this in a block."""
+        """Take in a piece of text that the model has written in a block."""
         kind = str(block.get("type"))
         self._pieces.append(
             (number, kind if kind in ("text", "thinking") else "tool", str(block.get("name", "")), text)
@@ -45,12 +45,12 @@ class TokenStream:
         with self._segment.stop.unbroken():
             self.watched = self._segment.store.events.show_tokens(self._segment.claim, self._entry, pieces)
         if self.watched:
-            # What nobody has looked at yet is sent whole to who comes.
+            # Without watchers, pieces stay here and the next watcher gets them whole.
             self._pieces, self._lengths = [], lengths
         self._due_at = time.monotonic() + (_SEND_SECONDS if self.watched else _ASK_SECONDS)
 
     def _join(self) -> tuple[list[Piece], dict[int, int]]:
-        """What is to be sent, one piece for each block, and how long each block is then."""
+        """Join the unsent text into one piece per block, with the resulting block lengths."""
         joined: dict[tuple[int, str, str], list[str]] = {}
         for number, kind, name, text in self._pieces:
             joined.setdefault((number, kind, name), []).append(text)
@@ -64,5 +64,5 @@ class TokenStream:
 
 
 def count_units(text: str) -> int:
-    """How long the text is for a browser, which counts UTF-16 units."""
+    """Count UTF-16 units, as browsers do."""
     return len(text) + sum(character > "\uffff" for character in text)

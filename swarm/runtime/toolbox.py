@@ -1,4 +1,4 @@
-"""The tools of one running agent: running them so that every failure becomes a result."""
+"""The tools of a running agent. Every failure of a tool becomes a result."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _MAX_TOLD_CHARACTERS = 2_000
 _MAX_LINE_CHARACTERS = 120
 _TELL_SECONDS = 0.25
 _MAX_DENIED = 300
-"""Files and folders that are hidden from a command one by one."""
+"""Most files and folders hidden from a command individually."""
 Found = TypeVar("Found")
 
 
@@ -53,14 +53,14 @@ class Toolbox:
     # -- calls ---------------------------------------------------------------------------------------------
 
     def run(self, call: Block, *, waited: Condition | None = None) -> ToolFinished:
-        """Run one call. Whatever goes wrong is the result; only being told to stop gets through."""
+        """Run a call. Any failure becomes its result; only a request to stop is raised."""
         began = time.monotonic()
         context = self.context_of(call["id"], waited)
         known = dict(context.files_read)
 
         def carry_out(tool: Tool, given: dict[str, Any]) -> ToolResult:
             if tool.run is None:
-                raise ToolError("This call is carried out by the runtime.")
+                raise ToolError("The runtime carries out this call.")
             given = _enter_folder(context, tool.row, from_workspace(tool.row, given, context.spec.cwd))
             self._prepare(context, tool.row, given)
             result = tool.run(context, given)
@@ -86,9 +86,9 @@ class Toolbox:
         return finished.model_copy(update={"files": files, "duration_seconds": time.monotonic() - began, **spent})
 
     def look(self, call: Block, argv: list[str] | None) -> ToolFinished | str:
-        """The result of a shell command that is tried where nothing can come of it; or in a line why that was not enough.
+        """Try a shell command where it can have no effect; returns its result or why that failed.
 
-        That is a sandbox; without one `argv`, if the command is a program that only looks.
+        It runs in a sandbox or, without one, as `argv` if the command is a program that only looks.
         """
         began = time.monotonic()
         context = self.context_of(call["id"])
@@ -115,26 +115,26 @@ class Toolbox:
             step.before_run(context, row, given)
 
     def _tell_held(self, lines: Sequence[str]) -> None:
-        """What a command left for others to obey is for people to see, not only for the model."""
+        """Show people that a command left something for others to obey."""
         spec = self._segment.spec
         self._segment.store.events.emit(
             spec.job_id, "held", spec.agent_id, what="; ".join(lines)[:_MAX_TOLD_CHARACTERS]
         )
 
     def find_condition(self, call: Block) -> Condition | ToolFinished:
-        """What a call is to wait for; or its result, when it cannot."""
+        """The condition of a waiting call; or a result if it cannot wait."""
 
         def find(tool: Tool, given: dict[str, Any]) -> Condition:
-            assert tool.wait is not None, f"{tool.name} does not say what it waits for"
+            assert tool.wait is not None, f"{tool.name} has no condition"
             return tool.wait(self.context_of(call["id"]), given)
 
         return self._attempt(call, find)
 
     def find_question(self, call: Block) -> Ask | ToolFinished:
-        """What a call asks; or its result, when it may not."""
+        """The question of a call; or a result if it may not ask."""
 
         def find(tool: Tool, given: dict[str, Any]) -> Ask:
-            assert tool.ask is not None, f"{tool.name} does not say what it asks"
+            assert tool.ask is not None, f"{tool.name} has no question"
             return tool.ask(self.context_of(call["id"]), given)
 
         return self._attempt(call, find)
@@ -152,7 +152,7 @@ class Toolbox:
                 raise ToolError(f"There is no tool {name!r}; you have: {', '.join(sorted(names))}.")
             return act(served, check_object(served, call["input"]))
         except (RedisUnavailable, UnreadableRecord, NotOwner, AgentCancelled, AwaitsAnswer):
-            # Nothing about the call: it is made again, or reported as interrupted, by whoever has the agent then.
+            # These do not concern the call. The agent's next segment repeats it or reports it as interrupted.
             raise
         except ToolError as error:
             text = str(error)
@@ -165,7 +165,7 @@ class Toolbox:
         return ToolFinished(tool_use_id=call["id"], text=text, is_error=True)
 
     def context_of(self, tool_use_id: str, waited: Condition | None = None) -> ToolContext:
-        """The world that a call acts in."""
+        """Build the context that a call acts in."""
         segment, parts = self._segment, self._parts
         context = ToolContext(
             spec=segment.spec,
@@ -196,7 +196,7 @@ class Toolbox:
         return context
 
     def _tell_progress(self, line: str) -> None:
-        """Have people see what a call is doing; at most a few times a second, for whoever follows reads every line."""
+        """Show people a call's progress, only a few times a second: followers read every line."""
         segment, now = self._segment, time.monotonic()
         if now - self._told_at < _TELL_SECONDS:
             return
@@ -204,18 +204,18 @@ class Toolbox:
         segment.store.events.show_progress(segment.claim, " ".join(line.split())[:_MAX_LINE_CHARACTERS])
 
     def _reach(self) -> Reach:
-        """What this agent may fetch from: what its processes reach, if they have the network."""
+        """Addresses this agent may fetch, as its processes could with the network."""
         settings = self._segment.settings
         return find_reach(settings, private=settings.network == "private")
 
     # -- the sandbox ---------------------------------------------------------------------------------------
 
     def is_sandboxed(self) -> bool:
-        """Whether the kernel holds this agent's processes to what it may do."""
+        """Whether the kernel enforces the agent's permissions on its processes."""
         return isinstance(choose_backend(self._segment.settings.sandbox), Backend)
 
     def _confine(self, context: ToolContext, argv: list[str]) -> list[str]:
-        """The command that runs `argv` in the agent's sandbox. Raises `ToolError` where there must be one and is none."""
+        """Wrap `argv` in the agent's sandbox. Raises `ToolError` if a required one is missing."""
         segment, hold = self._segment, context.hold
         backend = choose_backend(segment.settings.sandbox)
         read_only, network = segment.spec.definition.read_only or segment.mode == "plan", segment.spec.network
@@ -233,7 +233,7 @@ class Toolbox:
     def _policy(self, context: ToolContext, backend: Backend, *, read_only: bool, network: bool) -> SandboxPolicy:
         hold = context.hold
         looks = hold is not None and hold.looks
-        # Landlock hides nothing in a folder that it gives: there it holds for a look, which is then not to be had.
+        # Landlock cannot hide parts of a visible folder. Under it a look is possible only without denied files.
         denied = self._denied(context) if looks or backend.name == "bubblewrap" else ()
         return SandboxPolicy(
             workspace=context.workspace,
@@ -248,10 +248,10 @@ class Toolbox:
         )
 
     def _denied(self, context: ToolContext) -> tuple[Path, ...]:
-        """What rules deny to be read of what a command would see. Raises `ToolError` for a look that cannot have all of it hidden."""
+        """Visible paths that rules deny. Raises `ToolError` for a look that cannot hide all of them."""
         folders = (context.workspace, *context.folders)
         found = find_unreadable((*folders, CONFIGURATION), self._segment.rules, context.workspace)
-        # What a link leads to is hidden where it lies; elsewhere no process sees it.
+        # A link's target is hidden in its own place; outside the folders no process sees it.
         denied = [*dict.fromkeys(path.resolve() for path in itertools.islice(found, _MAX_DENIED + 1))]
         if len(denied) > _MAX_DENIED and context.hold is not None and context.hold.looks:
             raise ToolError(f"rules deny more than {_MAX_DENIED} files to be read; deny their folder instead")
@@ -261,9 +261,9 @@ class Toolbox:
 
 
 def from_workspace(row: ToolRow, given: dict[str, Any], cwd: str) -> dict[str, Any]:
-    """The input of a call with its path, or its command, relative to the workspace instead of to `cwd`, a folder of it.
+    """Make the path or command of a call relative to the workspace instead of `cwd`.
 
-    This is the one form that is judged and carried out: who begins in a folder gets past no rule, for rules stay the workspace's.
+    Rules judge this form, and this form runs. They are relative to the workspace, so a start folder evades none.
     """
     subject = given.get(row.subject)
     if not cwd or not (subject is None or isinstance(subject, str)):
@@ -278,7 +278,7 @@ def from_workspace(row: ToolRow, given: dict[str, Any], cwd: str) -> dict[str, A
 
 
 def _enter_folder(context: ToolContext, row: ToolRow, given: dict[str, Any]) -> dict[str, Any]:
-    """Have a call that is about a path of a further folder work there, as if it were the workspace."""
+    """Let a call about a path in a further folder run there, as if that were the workspace."""
     path = given.get(row.subject)
     if not context.folders or row.matching not in ("read", "edited") or not isinstance(path, str) or "\0" in path:
         return given

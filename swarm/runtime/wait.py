@@ -1,6 +1,6 @@
-"""Waiting: giving the process back until a condition holds. Whoever waits holds no process, and loses no wake-up.
+"""Waiting: an agent gives its process back until a condition holds, and loses no wake-up.
 
-Also the time that an agent has for itself, apart from its job's: at its end it says its last words, and all below it is stopped.
+Also enforces an agent's own time limit: at its end the agent gives its final answer, and its children are stopped.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from swarm.runtime.toolbox import Toolbox
 from swarm.store.slots import Slot
 from swarm.store.values import GoOn
 
-_REASON = "the time of the agent that started it is over"
+_REASON = "the time limit of the agent that started it was reached"
 LONGEST_IN_PLACE_SECONDS = 2.0
-"""A longer wait for a slot that is held gives it back, and the process."""
+"""The longest wait for a granted slot. For a longer one the agent returns it and parks."""
 
 
 def park(
     segment: Segment, condition: Condition, *, tool_use_id: str = "", ask: Mapping[str, Any] | None = None
 ) -> Waits | GoOn:
-    """Park until the condition holds, unless it holds already; `ask` is a question that is put in the same step."""
+    """Park until the condition holds, unless it does. `ask` is asked in the same step."""
     condition, journal = within_time(segment, condition), segment.journal
     entry, said = journal.stamp(Parked(condition=condition, tool_use_id=tool_use_id)), segment.history.reply_text.text()
     answer = segment.store.agents.park(segment.claim, journal.next_number, entry, condition, said=said, ask=ask)
@@ -39,7 +39,7 @@ def park(
 
 
 def wait_for_slot(segment: Segment) -> Waits | GoOn | None:
-    """Have the agent's turn to ask the model come: None once it has; `GoOn`: see what is next again. Raises `Interrupted`."""
+    """Wait for a slot: None once the agent has it, `GoOn` to decide again. Raises `Interrupted`."""
     share = segment.journal.share
     if share.is_ready:
         return None
@@ -51,7 +51,7 @@ def wait_for_slot(segment: Segment) -> Waits | GoOn | None:
         return park(segment, Condition(slot=True))
     wait = share.slot.at - segment.claim.now()
     if wait > LONGEST_IN_PLACE_SECONDS:
-        # Nobody may ask since it was given.
+        # The server allows no request until then.
         until, share.slot = share.slot.at, None
         return park(segment, Condition(until=until))
     if wait > 0:
@@ -62,7 +62,7 @@ def wait_for_slot(segment: Segment) -> Waits | GoOn | None:
 
 
 def wait_for(segment: Segment, toolbox: Toolbox, call: Block, since: Condition | None) -> Waits | None:
-    """Carry out a call that waits: None when it has its result. `since` is what it has already waited for."""
+    """Carry out a waiting call: None once it has its result. `since` was waited for already."""
     if since is None:
         condition = toolbox.find_condition(call)
         if isinstance(condition, ToolFinished):
@@ -76,23 +76,23 @@ def wait_for(segment: Segment, toolbox: Toolbox, call: Block, since: Condition |
     return None
 
 
-# -- a time of its own ------------------------------------------------------------------------------------------
+# -- an agent's own time limit ----------------------------------------------------------------------------------
 
 
 def end_of_time(segment: Segment) -> float | None:
-    """When the time of the agent's run is over, by the server's clock; None: it has no limit of its own."""
+    """When the agent's own time limit ends, by the server's clock; None without such a limit."""
     history, seconds = segment.history, segment.spec.max_seconds
     return None if seconds is None or not history.began_at else history.began_at + seconds
 
 
 def has_ended(segment: Segment) -> bool:
-    """Whether it is."""
+    """Whether the agent's own time limit has passed."""
     end = end_of_time(segment)
     return end is not None and segment.claim.now() > end
 
 
 def within_time(segment: Segment, condition: Condition) -> Condition:
-    """What a parked agent waits for, at the latest until its time is over."""
+    """Bound a condition by the agent's own time limit."""
     end = end_of_time(segment)
     if end is None or segment.history.final_answer is not None:
         return condition
@@ -100,13 +100,15 @@ def within_time(segment: Segment, condition: Condition) -> Condition:
 
 
 def keep_to_time(segment: Segment, action: Action) -> Action:
-    """What is done instead of the next action once the time is over."""
+    """Replace the next action if the time limit has passed."""
     if not has_ended(segment) or segment.history.final_answer is not None:
         return action
     match action:
         case CallModel():
             return Say(
-                notes.final_answer("time", f"Your time of {(segment.spec.max_seconds or 0) / 60:g} minutes is over.")
+                notes.final_answer(
+                    "time", f"Your time of {(segment.spec.max_seconds or 0) / 60:g} minutes has run out."
+                )
             )
         case CollectChildren() | Rest():
             _stop_children(segment)
@@ -114,14 +116,15 @@ def keep_to_time(segment: Segment, action: Action) -> Action:
 
 
 def is_out_of_time(segment: Segment) -> bool:
-    """Whether its own time or its job's is over."""
+    """Whether the agent's or its job's time limit has passed."""
     deadline = segment.claim.deadline
     return has_ended(segment) or (deadline is not None and segment.claim.now() > deadline)
 
 
 def leave_undone(history: History) -> Settle | None:
-    """At the time limit no further call is begun: there is time for last words only. None: one that was begun before is left, whose
-    effect must be known."""
+    """Refuse calls that have not begun, so that only a final answer follows.
+
+    None if all calls have begun: their effects must be known."""
     begun = history.tools_started | history.spawned.keys()
     undone = [call for call in history.pending.values() if call["id"] not in begun]
     return settle(undone, notes.OUT_OF_TIME) if undone else None

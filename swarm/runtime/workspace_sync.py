@@ -1,10 +1,10 @@
-"""Keeping a workspace in step with its agent's journal, so that the agent can go on from there on any host.
+"""Keeps a workspace in step with its agent's journal, so any host can continue the agent.
 
-After each call that may have changed files: a snapshot, which is pushed to the hub, and then the entry with the call's result, which names
-it. When a segment begins, the workspace is made what the last of these entries says. So of a turn that was only half done nothing is
-left, whoever goes on, and a push of somebody who has lost the agent meanwhile makes a ref that no journal names.
+After each call that may change files, a snapshot is pushed to the hub; the journal entry of the call's result names it. A new segment
+restores the workspace to the last such entry. So nothing of an unfinished turn remains, and the push of a worker that has lost the
+agent makes a ref that no journal names.
 
-On the host that wrote the last entry nothing needs to be looked at, unless a call was under way: a mark beside the index says so.
+The host that wrote the last entry checks nothing, unless a mark beside the index says that a call was under way.
 """
 
 from __future__ import annotations
@@ -47,47 +47,47 @@ if TYPE_CHECKING:
 
 log = EventLog("swarm.files")
 ENTER_SECONDS = 20.0
-"""For how long a segment that has not begun yet waits for the hub before it gives its process back."""
+"""How long a segment that has not begun waits for the hub before it gives its process back."""
 AWAY_AGAIN_SECONDS = 30.0
-"""When it looks again then."""
+"""When the agent tries again after that."""
 _FIRST_SECONDS, _LONGEST_SECONDS = 30.0, 600.0
-"""What one attempt to reach the hub may take: twice as long each time."""
+"""Time limits of attempts to reach the hub; each doubles the one before."""
 _TELL_SECONDS = 10.0
 Found = TypeVar("Found")
 
 
 class WorkspaceSync(Step):
-    """What a segment does about its files. Here: nothing, they lie where they lie."""
+    """File synchronization of a segment. This base class does nothing: files stay in place."""
 
     def keep(self, finished: ToolFinished) -> ToolFinished:
-        """The result of a call, with the commit that holds what it left. Raises `GitFailed`, `HubAway`, `NotOwner`."""
+        """Add the commit of a call's files to its result. Raises `GitFailed`, `HubAway`, `NotOwner`."""
         return finished
 
     def after_call(self, call: Block, result: ToolFinished) -> ToolFinished:
         return self.keep(result)
 
     def ran(self) -> None:
-        """What `before_call` told of is over, and no entry will hold it: what it left is kept with the next call that may change files."""
+        """End a command without an entry. The next call that may change files keeps its files."""
 
     def due_setup(self) -> Setup | None:
-        """What the workspace is to be set up with on this host, if that was not done yet."""
+        """The setup that the workspace still needs on this host, if any."""
         return None
 
     def set_up(self, failure: str) -> None:
-        """It was done; `failure` is what the agent is told of it, empty if all went well."""
+        """Record that the setup has run. `failure` is the note to the agent, empty on success."""
 
     def bring(self, commit: str) -> None:
-        """Have a commit of another agent of the job here. Raises `GitFailed`, `HubAway`."""
+        """Fetch the commit of another agent of the job. Raises `GitFailed`, `HubAway`."""
 
     def share(self, commit: str) -> None:
-        """Have a commit that the next entry names where others find it. Raises `GitFailed`, `HubAway`, `NotOwner`."""
+        """Publish a commit that the next entry names. Raises `GitFailed`, `HubAway`, `NotOwner`."""
 
 
 class LocalSnapshots(WorkspaceSync):
-    """Snapshots of a workspace that its agents share, on the host that makes them: for people, and nothing waits or fails for them."""
+    """Snapshots of a shared workspace, for people only. Nothing waits or fails for them."""
 
     def keep(self, finished: ToolFinished) -> ToolFinished:
-        """Never raises."""
+        """Add a snapshot's commit if possible. Never raises."""
         segment = self.segment
         try:
             repository = open_snapshots(segment.settings.state_folder(), Path(segment.spec.workspace).resolve())
@@ -100,7 +100,7 @@ class LocalSnapshots(WorkspaceSync):
 
 
 class ThroughHub(WorkspaceSync):
-    """Files that come by way of the hub."""
+    """Files that arrive through the hub."""
 
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
@@ -109,7 +109,7 @@ class ThroughHub(WorkspaceSync):
         assert spec.files is not None
         self._shown = ""
         self._url = job_url(spec.files.hub, spec.job_id)
-        # The token is for the worker's own hub, whatever a record names.
+        # The token is only for the worker's own hub, whatever a record names.
         self._token = settings.hub_token if spec.files.hub == settings.hub else None
 
     @cached_property
@@ -131,12 +131,12 @@ class ThroughHub(WorkspaceSync):
             self.enter()
         except HubAway:
             if self._segment.history.length == 0:
-                raise  # Nothing can be parked that has not begun.
+                raise  # An agent that has not begun cannot be parked.
             return Condition(until=self._segment.claim.now() + AWAY_AGAIN_SECONDS)
         return None
 
     def enter(self) -> bool:
-        """Make the workspace what the journal says; whether it is another host than before. Raises `GitFailed`, `HubAway`."""
+        """Restore the workspace; returns whether the host is new. Raises `GitFailed`, `HubAway`."""
         raise NotImplementedError
 
     def before_end(self, finished: Finished) -> Finished:
@@ -144,11 +144,11 @@ class ThroughHub(WorkspaceSync):
         return finished.model_copy(update={"commit": self._segment.history.commit})
 
     def clear(self) -> None:
-        # Of one that was cancelled; for others it is shown by now.
+        # For a cancelled agent; otherwise the result is public already.
         self._show_result()
 
     def _show_result(self) -> None:
-        """The job ends with what the workspace is now: people find that by a branch at the hub."""
+        """Publish the workspace's final commit as the job's branch at the hub, for people."""
         spec, commit = self._segment.spec, self._segment.history.commit
         if spec.parent_id is not None or commit in ("", spec.base, self._shown):
             return
@@ -157,7 +157,7 @@ class ThroughHub(WorkspaceSync):
         try:
             self._repository.advance(self._url, commit, ref, self._token, seconds=ENTER_SECONDS)
         except GitFailed as error:
-            # Nothing is lost: the commit is there, and the journal names it.
+            # Nothing is lost: the commit is at the hub, and the journal names it.
             log.warning("files.no_branch", job_id=spec.job_id, commit=commit, why=error)
 
     def _push(self, commit: str, ref: str, seconds: float) -> None:
@@ -169,10 +169,10 @@ class ThroughHub(WorkspaceSync):
                 raise NotOwner(self._segment.spec.agent_id, self._segment.claim.generation) from error
             raise
 
-    # -- a hub that is away --------------------------------------------------------------------------------
+    # -- an unreachable hub --------------------------------------------------------------------------------
 
     def _patiently(self, act: Callable[[float], Found], give_up_after: float | None = None) -> Found:
-        """Do it, and again until the hub is there. Raises `HubAway` when there is nothing more to wait for."""
+        """Repeat an action until the hub is reachable. Raises `HubAway` when waiting is useless."""
         segment, began, told_at = self._segment, time.monotonic(), 0.0
         pause, seconds = 0.1, _FIRST_SECONDS
         while True:
@@ -188,7 +188,7 @@ class ThroughHub(WorkspaceSync):
                     segment.store.events.show_activity(segment.claim, f"waits for the hub ({error})"[:300])
                 is_late = segment.claim.deadline is not None and segment.claim.now() > segment.claim.deadline
                 if is_late or self._draining() or (give_up_after is not None and away > give_up_after):
-                    raise HubAway(f"the hub is away: {error}") from error
+                    raise HubAway(f"the hub is unreachable: {error}") from error
             with segment.stop.waiting():
                 segment.stop.event.wait(pause)
             segment.stop.check()
@@ -196,7 +196,7 @@ class ThroughHub(WorkspaceSync):
 
 
 class GitSync(ThroughHub):
-    """Files that follow their agent."""
+    """Files that travel with their agent."""
 
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
@@ -204,14 +204,14 @@ class GitSync(ThroughHub):
         self._git_dir = settings.checkouts_folder() / f"{spec.agent_id}.git"
         self._busy, self._boot = self._git_dir / "swarm-busy", self._git_dir / "swarm-boot"
         self._owner = self._git_dir / "swarm-owner"
-        """The claim that has the workspace on this host."""
+        """The generation of the claim that owns the workspace on this host."""
         self._moved = self._git_dir / "swarm-moved"
-        """What the agent is still to be told about its host: with its next call that may notice."""
+        """Pending notes for the agent about its host, added to its next call that may notice."""
         self._set_up = self._git_dir / "swarm-set-up"
-        """There when the workspace's setup was run in this checkout."""
+        """Exists once the workspace's setup has run in this checkout."""
         self._scratch = scratch_root(settings) / spec.agent_id
         self._was_ready = False
-        """Whether the files were brought into a spare checkout."""
+        """Whether a spare checkout received the files."""
 
     def enter(self) -> bool:
         commit = self._segment.history.commit or self._segment.spec.base
@@ -238,7 +238,10 @@ class GitSync(ThroughHub):
         return not was_here
 
     def _is_as_left(self, commit: str) -> bool:
-        """Whether this host left the workspace as that commit. What the agent's own shells did to it since then is the agent's."""
+        """Whether this host left the workspace at that commit.
+
+        Later changes by the agent's own shells count as the agent's.
+        """
         with suppress(OSError):
             known = Repository(self._git_dir, Path(self._segment.spec.workspace))
             is_same = known.tip() == commit and self._boot.read_text() == boot_id()
@@ -252,7 +255,7 @@ class GitSync(ThroughHub):
         except GitFailed as error:
             if error.trouble in ("away", "denied"):
                 raise
-            # What a host's crash has left of the git folder is of no use. All of it is at the hub.
+            # Remains of a host crash in the git folder are useless. The hub has everything.
             log.warning("files.made_anew", agent_id=self._segment.spec.agent_id, why=error)
             forget_index(self._repository)
             del self._repository
@@ -260,7 +263,7 @@ class GitSync(ThroughHub):
             self._repository.become(commit)
 
     def _restore_times(self, commit: str) -> None:
-        """Give files that are as the agent knows them the times it knows them by, so that it need not read them again."""
+        """Restore unchanged files' times as the agent knows them, so it need not read them again."""
         history, tree = self._segment.history, Path(self._segment.spec.workspace)
         changed: dict[str, set[str]] = {}
         for path, known in history.files_read.items():
@@ -282,7 +285,7 @@ class GitSync(ThroughHub):
     def keep(self, finished: ToolFinished) -> ToolFinished:
         segment, previous = self._segment, self._segment.history.commit
         if self._owner.read_text() != str(segment.claim.generation):
-            # One that was stopped for longer than its lease: its successor here has the folder and the index.
+            # This process was suspended beyond its lease: its successor here has the folder and the index.
             raise NotOwner(segment.spec.agent_id, segment.claim.generation)
         took = self._repository.snapshot(previous or None, _about(segment))
         if told := self._words(took):
@@ -295,7 +298,7 @@ class GitSync(ThroughHub):
         except GitFailed as error:
             if error.trouble != "full" or not previous:
                 raise
-            # What the next host could not have must not be built upon.
+            # The next host could not get this commit, so nothing may build on it.
             self._repository.become(previous)
             text = f"{finished.text}\n\n{files_too_many(str(error))}"
             return finished.model_copy(update={"text": text, "is_error": True})
@@ -324,7 +327,7 @@ class GitSync(ThroughHub):
         return self._moved.read_text("utf-8") if self._moved.exists() else ""
 
     def _words(self, took: Snapshot) -> str:
-        """What the agent is told about files that do not follow it; of each once on this host."""
+        """Notes for the agent about files that do not travel with it; each file once per host."""
         file = self._git_dir / "swarm-told"
         told: list[str] = []
         with suppress(OSError, ValueError):
@@ -341,7 +344,7 @@ def _about(segment: Segment) -> dict[str, object]:
 
 
 def boot_id() -> str:
-    """Tells one life of this host from the next: a power cut may leave less of the files than of the marks."""
+    """Identify this boot of the host: a power cut may lose files but keep their marks."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
