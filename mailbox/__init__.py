@@ -1,4 +1,4 @@
-"""Mailboxes: what a message is, who can be written to, how a mailbox is read, how a message looks to a model.
+"""Mailboxes: messages, their receivers, how a mailbox is read and how a message looks to a model.
 
 Guarantees: messages of one sender reach one receiver in the order they were sent; a message enters the receiver's conversation
 exactly once, because only the journal entry that holds it moves the cursor; unread mail is never trimmed. Sending is a step of
