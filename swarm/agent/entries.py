@@ -104,7 +104,7 @@ class ToolFinished(Journaled):
     files: dict[str, int] = {}
     """Files that the call read or wrote: resolved path → modification time (ns)."""
     denied: str = ""
-    """What denied the call, if it was denied: a rule, or the call's subject."""
+    """The rule that denied the call, or the call's subject; empty if it ran."""
     commit: str = ""
     """Commit of the workspace after the call, where known; includes the work of agents that the call merged."""
     servers: dict[str, str] = {}

@@ -25,7 +25,7 @@ class Condition(BaseModel):
     event: str = ""
     """The key of an external event that answers the question, if any."""
     rest: bool = False
-    """Rest until mail comes, or nobody works for the agent any more."""
+    """Rest until mail comes, or no agent works for this one any more."""
     budget: tuple[int, int] | None = None
     """Wait until others' calls are settled; so many tokens and nano-dollars of them may be left."""
     slot: bool = False
@@ -46,7 +46,7 @@ class Condition(BaseModel):
         elif self.question:
             reasons.append("an answer")
         if self.rest:
-            reasons.append("those who work for it")
+            reasons.append("agents that work for it")
         elif self.mail:
             reasons.append("a message")
         if self.budget:

@@ -111,7 +111,7 @@ def needs_of(
 ) -> Needs:
     """Return an agent's requirements: its definition's, and the external tools that it lists or was `given` before.
 
-    `serving`: its job has MCP servers for it; `servers` are the keys of those that only some workers have. An agent that lists no tools
+    `serving`: its job has MCP servers for it; `servers` are the keys of those on some workers only. An agent that lists no tools
     gets
     those of its first worker, and needs them from then on.
     """

@@ -117,12 +117,12 @@ class Narrator:
 
     def _compacted(self, entry: e.Compacted) -> Item:
         last = "the last reply" if entry.kept == 1 else f"the last {entry.kept} replies"
-        above = f"the text above, except {last}," if entry.kept else "the text above,"
+        above = f"the text above except {last}" if entry.kept else "the text above"
         summary = entry.summary or "(No summary could be made: it continues from records alone.)"
         how = f"{entry.trigger}, {entry.tokens_before:,} tokens before, by {entry.model or 'no model'}"
         return Item(
             kind="cut",
-            title=f"the model no longer sees {above} but a summary of it",
+            title=f"the model now sees a summary instead of {above}",
             aside=how,
             parts=[Passage(text=summary), detail("state from records", entry.state)],
             cost_usd=self._cost(entry),

@@ -30,7 +30,7 @@ def test_a_coordinator_is_told_which_servers_its_workers_have(
     assert job.wait(60).state == "completed"
     begun = next(iter(at_work.swarm.journal(job.view().root_id)))
     assert isinstance(begun, Started)
-    assert "MCP servers, which you have not: clock." in begun.system
+    assert "MCP servers, which you lack: clock." in begun.system
     assert not [tool for tool in begun.tools if tool["name"].startswith("mcp__")]
 
 

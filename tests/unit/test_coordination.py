@@ -125,7 +125,7 @@ class Coordinator:
     ],
 )
 def test_a_prompt_that_hands_the_understanding_on_is_sent_back(prompt: str) -> None:
-    assert "points at something that the worker cannot see" in find_gap({"prompt": prompt, "phase": "research"})
+    assert "refers to something that the worker cannot see" in find_gap({"prompt": prompt, "phase": "research"})
 
 
 @pytest.mark.parametrize(

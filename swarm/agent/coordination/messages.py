@@ -66,8 +66,8 @@ def research_runs(who: Sequence[str]) -> str:
 
 
 NO_SYNTHESIS = (
-    "Nothing was started: reports have come in since you last wrote to the scratchpad. First write down your conclusions (the changes, their "
-    "places and order, and when they count as done), and then order the implementation."
+    "Nothing was started: reports have come in since you last wrote to the scratchpad. First write down your conclusions (the changes, "
+    "their places and order, and when they count as done), and then order the implementation."
 )
 NO_FILES = "Nothing was started: an implementation lists in `files` the files it will change, so that no two change the same one."
 SAME_HANDS = "Nothing was started: {who} has built it, so it cannot verify it. Start a new agent for that."
@@ -97,7 +97,7 @@ def ended_unverified(what: Sequence[str]) -> str:
 
 def knows_files(who: str, description: str, known: int, of: int) -> str:
     """Note that an existing agent has the context."""
-    return f"Note from the runtime: {who} ({description}) has worked on {known} of these {of} files; you could have continued it with `agent_id`."
+    return f"Note from the runtime: {who} ({description}) has worked on {known} of these {of} files; `agent_id` would have continued it."
 
 
 def can_go_on(who: str, files: Sequence[str]) -> str:
