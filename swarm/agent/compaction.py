@@ -113,7 +113,7 @@ def wants_compaction(history: History, bounds: ContextBounds) -> Compact | Liter
 def after_overflow(history: History, bounds: ContextBounds | None) -> Compact | None:
     """Choose a compaction of a conversation that does not fit the model: with a summary once, then without; None if neither helps.
 
-    A single turn has nothing to summarize: it is kept as text.
+    A single turn has nothing to summarize: it is rendered as text.
     """
     context = history.context
     if bounds is None or not history.turns or (context.bare and context.fresh):

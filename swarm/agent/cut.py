@@ -25,7 +25,7 @@ SUMMARIZE = "Write the summary that takes the place of this conversation."
 """First line of the request for a summary within the conversation itself."""
 
 _WHAT = """\
-The next agent reads your summary instead of the conversation and cannot ask. Write for it, under these headings, and \
+The agent that continues reads your summary instead of the conversation and cannot ask. Write for it, under these headings, and \
 leave out empty ones:
 1. Goal: the task, and when it counts as done.
 2. Rules: every constraint, preference and correction by a person, in their own words, with its subject.

@@ -27,7 +27,7 @@ class Condition(BaseModel):
     rest: bool = False
     """Rest until mail comes, or no agent works for this one any more."""
     budget: tuple[int, int] | None = None
-    """Wait until others' calls are settled; so many tokens and nano-dollars of them may be left."""
+    """Wake when the reservations of others' calls fall to so many tokens and nano-dollars."""
     slot: bool = False
     """A requested slot: the agent's turn to use the model."""
     batch: str = ""

@@ -270,7 +270,7 @@ def describe_hooked(hooked: e.Hooked) -> str:
     if hooked.output is not None:
         told.append("changed the call's result")
     if hooked.text and hooked.decision != "block":
-        told.append("told the agent something")
+        told.append("gave the agent a text")
     told += [each for each in (hooked.stop, hooked.said) if each]
     told += [
         f"{run.label} ({run.source}) {_UNHEARD[run.outcome]}{f': {run.why}' if run.why else ''}"

@@ -81,7 +81,7 @@ class UnknownDefinition(SwarmError):
         if len(known) > self.MANY:
             near = [other for other in sorted(known) if name.lower() in other.lower()]
             near += difflib.get_close_matches(name, known, n=10, cutoff=0.5)
-            told = f"of {len(known)} types these are near it: {', '.join(list(dict.fromkeys(near))[:10]) or 'none'}"
+            told = f"the closest of {len(known)} types are: {', '.join(list(dict.fromkeys(near))[:10]) or 'none'}"
         super().__init__(f"unknown agent type {name[:80]!r}; {told}")
 
 

@@ -112,7 +112,7 @@ class VerdictView(BaseModel, frozen=True):
     @property
     def headline(self) -> str:
         """The verdict in a few words: `attempt 2: check passed`."""
-        outcome = "passed" if self.passed else "could not be had" if self.void else "refused"
+        outcome = "passed" if self.passed else "gave no verdict" if self.void else "refused"
         return f"attempt {self.attempt}: {self.by} {outcome}"
 
 

@@ -103,7 +103,7 @@ class Settings(BaseSettings):
     """Worker: environment variables or patterns (`GITHUB_*`), separated by commas, for `${NAME}` in configurations of MCP servers."""
 
     mcp_token_key: str | None = Field(default=None, min_length=32, repr=False)
-    """Key that seals MCP logins in Redis: the same secret of at least 32 characters for workers and for `swarm mcp login` (`openssl rand
+    """Key that seals MCP logins in Redis: the same secret of at least 32 characters for workers and hosts of `swarm mcp login` (`openssl rand
     -hex 32`). Unset: with this machine's own Redis a file in `state_dir`, made by the first login."""
     mcp_idle_seconds: float = Field(default=900.0, gt=0)
     """Worker: how long its host keeps an MCP server without calls; the next call starts it again."""

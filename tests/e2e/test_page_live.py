@@ -66,7 +66,7 @@ def test_what_was_said_of_an_agents_work_stands_in_its_transcript(site: Site, ta
     expect(tab.role("log")).to_contain_text("looked")
     graded = site.tell("do it", check="true", rubric="It is done.", tries=1)
     tab.open(f"#/{graded.id}/{root_agent_id(graded.id)}")
-    expect(tab.role("log")).to_contain_text("attempt 1: grader could not be had")
+    expect(tab.role("log")).to_contain_text("attempt 1: grader gave no verdict")
     tab.role("log").locator(".item-note").get_by_role("link").first.click()
     expect(tab.role("heading", level=2)).to_contain_text("attempt 1 of 1")
 
