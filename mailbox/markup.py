@@ -68,7 +68,7 @@ def render_hook(event: str, source: str, text: str) -> str:
 
 
 def write_out(text: str) -> str:
-    """Escape the runtime's tags in an agent's text, and leave the rest unchanged, code for instance."""
+    """Escape the runtime's tags in an agent's text; all else stays, code for instance."""
     return _IMITATED.sub("&lt;", text)
 
 

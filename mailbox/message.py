@@ -74,7 +74,7 @@ def check_body(body: str) -> str:
 
 
 def take_page(entries: Iterable[tuple[str, dict[str, str]]]) -> list[Message]:
-    """Read a mailbox stream's first entries as messages, up to a page, and at least one if there is any."""
+    """Read a mailbox stream's first entries, up to a page, and at least one if there is any."""
     found: list[Message] = []
     size = 0
     for entry_id, fields in entries:

@@ -1,4 +1,4 @@
-"""One agent: its journal's entries, the fold over them, the decision about the next step, and its prompts.
+"""One agent: journal entries, the fold over them, the next action, and prompts.
 
 Nothing here imports Celery, Redis or the SDK.
 """

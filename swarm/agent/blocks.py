@@ -68,9 +68,9 @@ def _without_image(block: Block) -> Block:
 
 
 def replace_result(messages: list[dict[str, Any]], result: Block) -> int:
-    """Replace the last message's result of the same call and return how many bytes the conversation grew.
+    """Replace a result in the last message and return how many bytes the conversation grew.
 
-    No request may have held that result yet.
+    No request may have held the old result yet.
     """
     grown = 0
     for message in messages[-1:]:

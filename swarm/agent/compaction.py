@@ -73,9 +73,9 @@ def bounds_of(
 
 
 def find_cut(history: History, bounds: ContextBounds) -> int:
-    """Return the least number of replies to keep so that the rest and its summary fit the model; 0: no such cut.
+    """Return how many replies to keep so that the rest and its summary fit the model; 0: none.
 
-    A cut comes as late as possible: a late turn costs no more than an early one.
+    The cut comes as late as possible: a late turn costs no more than an early one.
     """
     room, again, found = bounds.window - SUMMARY_TOKENS, history.context.earlier, 0
     for kept, cut in enumerate(reversed(history.context.cuts), 1):
@@ -111,9 +111,9 @@ def wants_compaction(history: History, bounds: ContextBounds) -> Compact | Liter
 
 
 def after_overflow(history: History, bounds: ContextBounds | None) -> Compact | None:
-    """Choose a compaction of a conversation that does not fit the model: with a summary once, then without; None if neither helps.
+    """Choose a compaction of a conversation that does not fit the model; None if none helps.
 
-    A single turn has nothing to summarize: it is rendered as text.
+    The first has a summary, the next has none. A single turn has nothing to summarize: it is rendered as text.
     """
     context = history.context
     if bounds is None or not history.turns or (context.bare and context.fresh):

@@ -1,4 +1,4 @@
-"""Cut a conversation: possible places, the request for a summary, and the messages after it. Pure.
+"""Cut a conversation: places, the request for a summary, and the messages after it. Pure.
 
 The kept part stays byte for byte the same and follows the block at once, because thinking depends on what precedes it.
 """
@@ -44,7 +44,7 @@ _NO_TOOLS = "Call no tool; reply with the summary alone."
 
 @dataclass(frozen=True)
 class Cut:
-    """A place before a reply. Everything before it was one request, which may still be in the prompt cache."""
+    """A place before a reply; the messages before it were one request, perhaps still cached."""
 
     place: int
     """The reply's index in the messages."""
@@ -96,7 +96,7 @@ class Context:
 def cut_messages(
     messages: list[dict[str, Any]], cuts: list[Cut], entry: Compacted, final_answer: str
 ) -> tuple[list[dict[str, Any]], list[Cut]]:
-    """Return the messages after a cut and the places where they can be cut again. The arguments stay unchanged.
+    """Return the messages after a cut and their own cuts. The arguments stay unchanged.
 
     `final_answer` is the request for a final answer, if there was one. It is repeated where no reply is kept.
     """
@@ -159,7 +159,7 @@ def inherit_context(parent: Context, task: str) -> Context:
 
 
 def find_words(mail: str, run: int, superiors: Set[str]) -> list[BindingText]:
-    """Find the rendered messages from one of the `superiors`. They bind the agent, whatever a summary says."""
+    """Find the rendered messages from `superiors`, which bind the agent despite any summary."""
     if not any(f'agent_id="{who}"' in mail for who in superiors):
         return []
     return [BindingText(run, found[0]) for found in _MESSAGE.finditer(mail) if found[1] in superiors]

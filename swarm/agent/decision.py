@@ -1,4 +1,4 @@
-"""Decide an agent's next action from its journal. Pure: the same history gives the same action."""
+"""Decide an agent's next action. Pure: the same history gives the same action."""
 
 from __future__ import annotations
 
@@ -70,14 +70,14 @@ class SpawnAgents:
 
 @dataclass(frozen=True)
 class CollectChildren:
-    """Take in the results of these children (tool_use id → agent id), waiting for unfinished ones."""
+    """Collect these children's results (tool_use id → agent id), waiting for unfinished ones."""
 
     children: dict[str, str]
 
 
 @dataclass(frozen=True)
 class SendMessages:
-    """Send the messages of these calls in order. Each result is written in the same step as its message."""
+    """Send these calls' messages in order, each result in the same step as its message."""
 
     calls: list[Block]
 
@@ -147,7 +147,7 @@ Action = Begin | AwaitMail | _OfModel | _OfCalls | _OfEnd
 
 
 def next_action(history: History, bounds: ContextBounds | None = None) -> Action:
-    """Return the agent's next action. Pure: the same journal gives the same action, anywhere, at any time.
+    """Return the agent's next action. Pure: the same journal always gives the same action.
 
     `bounds` limit the conversation's length; without them it is never cut.
     """

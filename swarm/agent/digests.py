@@ -1,4 +1,4 @@
-"""Prompts for a small model that informs watchers: a progress line, a job's title, a digest of its end. Pure."""
+"""Prompts for a small model: a progress line, a job's title, a digest of its end. Pure."""
 
 from __future__ import annotations
 

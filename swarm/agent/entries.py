@@ -39,7 +39,7 @@ class Started(Journaled):
 
 
 class Redefined(Started):
-    """The job was given other definitions after the agent began. Further requests begin with this prefix; the conversation stays."""
+    """The job's definitions changed after the agent began. Further requests begin with this prefix."""
 
     kind: Literal["redefined"] = "redefined"  # type: ignore[assignment]
 
@@ -116,7 +116,7 @@ class ToolFinished(Journaled):
 
 
 class Spawned(Journaled):
-    """Children that were started or continued: tool_use id → agent id. Written in the atomic step that makes them."""
+    """Children started or continued (tool_use id → agent id). Written in the step that makes them."""
 
     kind: Literal["spawned"] = "spawned"
     children: dict[str, str]
@@ -139,7 +139,7 @@ class Mail(Journaled):
 
 
 class Exchanged(Journaled):
-    """A message that a running program received or sent, written in the step that changes the mailbox."""
+    """A running program's message, received or sent. Written in the mailbox's own step."""
 
     kind: Literal["exchanged"] = "exchanged"
     text: str
@@ -174,7 +174,7 @@ class Answered(Journaled):
 
 
 class Ruled(Journaled):
-    """A small model's ruling on a call that would otherwise be put to a person (the mode `auto`)."""
+    """A small model's ruling on a call that would else be put to a person (the mode `auto`)."""
 
     kind: Literal["ruled"] = "ruled"
     tool_use_id: str
@@ -209,7 +209,7 @@ class Verdict(Journaled, VerdictView):
 
 
 class Compacted(Journaled):
-    """From here on requests hold a summary of the earlier conversation; the journal keeps all of it.
+    """A summary replaces the earlier conversation in requests; the journal keeps all of it.
 
     After the summary comes `state`, which is rendered from records and correct whatever the summary says.
     """
@@ -254,7 +254,7 @@ class CompactionFailed(Journaled):
 
 
 class HooksBegun(Journaled):
-    """Hooks of an event are about to run. Without a matching `hooked` they may have run, and are not run again."""
+    """Hooks of an event are about to run. Without a matching `hooked` they are not run again."""
 
     kind: Literal["hooks_begun"] = "hooks_begun"
     event: str
@@ -311,7 +311,7 @@ class Hooked(Journaled):
 
 
 class Resumed(Journaled):
-    """The agent continues after its end, in another run, because it received a message. That follows as mail."""
+    """The agent continues after its end because of a message, which follows as mail."""
 
     kind: Literal["resumed"] = "resumed"
 

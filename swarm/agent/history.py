@@ -86,7 +86,7 @@ class History(AgentState):
         getattr(self, f"_take_{entry.kind}")(entry)
 
     def inherit(self, parent: History) -> None:
-        """Begin a fork with the parent's conversation, byte for byte, and a result for each unanswered call."""
+        """Begin a fork: copy the parent's conversation, with a result for each unanswered call."""
         self.system, self.tools, self.kinds, self.opened = parent.system, parent.tools, parent.kinds, parent.opened
         self.servers = dict(parent.servers)
         self.messages = [dict(message) for message in parent.messages]
@@ -346,7 +346,7 @@ class History(AgentState):
 def fold(
     agent_id: str, entries: Iterable[Entry], journal_of: Callable[[str], Iterable[Entry]] | None = None
 ) -> History:
-    """Fold `entries` into a history; `journal_of` returns another agent's entries, for the beginning of a fork."""
+    """Fold `entries` into a history; `journal_of` returns the journal that a fork begins with."""
     history = History(agent_id)
     for entry in entries:
         history.apply(entry)

@@ -1,4 +1,4 @@
-"""Items: a journal for readers, one item for each entry (`swarm.agent.transcript` makes them). Pure.
+"""Items: a journal for readers, one item per entry (made in `swarm.agent.transcript`). Pure.
 
 Every view of a journal renders items: the command line, the page, MCP, `ReadAgent`, the stream of events. Nothing here is cut or
 styled: `facts` are for programs, the rest is for people.

@@ -109,11 +109,10 @@ def offer(kind: OfferKind, name: str) -> str:
 def needs_of(
     spec: AgentSpec, given: Iterable[str] = (), *, serving: bool = False, servers: Iterable[str] = ()
 ) -> Needs:
-    """Return an agent's requirements: its definition's, and the external tools that it lists or was `given` before.
+    """Return an agent's requirements: its definition's, and its tools from outside.
 
-    `serving`: its job has MCP servers for it; `servers` are the keys of those on some workers only. An agent that lists no tools
-    gets
-    those of its first worker, and needs them from then on.
+    `given` are external tools that it already has. `serving`: its job has MCP servers for it; `servers` are the keys of those on some
+    workers only. An agent that lists no tools gets those of its first worker, and needs them from then on.
     """
     listed = (canonical_tool(split_pattern(entry)[0]) for entry in spec.definition.tools or ())
     given = list(given)

@@ -1,4 +1,4 @@
-"""Texts of the runtime for an agent at work: requests, refusals, and results that it writes itself.
+"""Texts of the runtime for an agent at work: requests, refusals, and its own results.
 
 The only decision here is how often an agent may repeat a denied call.
 """
@@ -49,7 +49,7 @@ _MAX_DENIED = 200
 
 
 def denied_as(tool: str, about: str) -> str:
-    """Return the key of equal denials: the tool, and the rule that denied it or else the call's subject."""
+    """Return the key of equal denials: the tool, and the denying rule or the call's subject."""
     return f"{tool} {' '.join(about.split())}".strip()[:_MAX_DENIED]
 
 
@@ -177,7 +177,7 @@ def started_in_background(agent_id: str) -> str:
 
 
 def child_result(record: AgentView, note: str = "") -> tuple[str, bool]:
-    """Return a finished child as text for its parent, and whether it is an error; `note` is about its work."""
+    """Return a finished child as text, and whether it is an error; `note` is about its work."""
     text, failed = record.text.strip(), record.state != "completed"
     # Of a continued agent: this run alone.
     seconds = max(0.0, (record.ended_at or 0) - (record.run_at or record.created_at))

@@ -31,7 +31,7 @@ class ProgramModel:
         on_words: Hear | None = None,
         on_limits: ApplyLimits | None = None,
     ) -> Reply:
-        """Return a call of the program, or its result as the answer. Raises `PermanentModelError` if the program failed."""
+        """Return the program's call or result. Raises `PermanentModelError` if the program failed."""
         told, result = _split(request.messages)
         ran = result is not None
         if request.tools_allowed and (told or not ran):
@@ -54,7 +54,7 @@ class ProgramModel:
         return False
 
     def _first(self, messages: list[dict[str, Any]]) -> str:
-        """Return the task without the description of its surroundings, and all texts from before the start."""
+        """Return the task without its surroundings, and all texts from before the start."""
         said = [block["text"] for message in messages for block in message["content"] if block.get("type") == "text"]
         return "\n\n".join([self._spec.prompt, *said[1:]])
 
@@ -73,7 +73,7 @@ class ProgramModel:
 
 
 def _split(messages: list[dict[str, Any]]) -> tuple[str, dict[str, Any] | None]:
-    """Return the texts since the program's last run, and that run's result; None before the first run."""
+    """Return the texts since the program's last run, and its result; None before the first."""
     since: list[str] = []
     for message in reversed(messages):
         for block in reversed(message["content"]):

@@ -91,7 +91,7 @@ def first_message(spec: AgentSpec, *, now: float) -> str:
 
 
 def _as_other_type(spec: AgentSpec) -> str:
-    """Describe a fork's new type, which differs from its parent's. Its requests begin as the parent's do."""
+    """Describe a fork's new type, because its requests begin as its parent's do."""
     definition = spec.definition
     read_only = f"\n{_READ_ONLY}" if definition.read_only else ""
     schema = "" if definition.result_schema is None else f"\n{result_instructions(definition.result_schema)}"

@@ -24,7 +24,7 @@ def result_instructions(schema: dict[str, Any]) -> str:
 
 
 def read_result(text: str, schema: dict[str, Any]) -> tuple[Any, str]:
-    """Return an answer's data and an empty string, or None and its fault as a message to the agent.
+    """Return an answer's data and an empty string, or None and its fault for the agent.
 
     The document is the whole text or its last fenced block.
     """

@@ -102,11 +102,11 @@ class AgentSpec(BaseModel):
 
     @property
     def is_carried(self) -> bool:
-        """Whether files follow the agent. Its own workspace equals the journal's last commit whenever a segment begins."""
+        """Whether files follow the agent: its workspace equals the journal's last commit at each segment."""
         return self.files is not None and self.files.hub != ""
 
     def workspace_for(self, agent_id: str) -> str:
-        """Return the workspace of an agent that this one starts; where files are carried, a copy beside it, possibly on another host."""
+        """Return a child's workspace: the same, or a carried copy, possibly on another host."""
         given = PurePath(self.workspace)
         return str(given.parent.with_name(agent_id) / given.name) if self.is_carried else self.workspace
 
@@ -121,7 +121,7 @@ class AgentSpec(BaseModel):
         return self.is_carried and PurePath(self.workspace).parent.name == self.reading_place
 
     def beside_readers(self) -> AgentSpec:
-        """Return the spec with a shared checkout, if the agent can change nothing and its files are carried."""
+        """Return the spec with a shared checkout if the agent is read-only and files are carried."""
         if not (self.is_carried and self.base and self.definition.read_only):
             return self
         given = PurePath(self.workspace)

@@ -68,7 +68,7 @@ class ReplyText:
 
 @dataclass
 class HookState:
-    """Results of hooks: events that they ran for, and decisions that are not in the conversation."""
+    """Results of hooks: past events, and decisions that are not in the conversation."""
 
     begun: set[str] = field(default_factory=set)
     """Events whose hooks have begun, without a known result."""
@@ -209,7 +209,7 @@ class AgentState:
     _held: list[Block] = field(default_factory=list)
 
     def all_at_hand(self) -> str:
-        """Return all texts at hand when the model cannot be called: the reply's, and the last children's results."""
+        """Return all texts at hand without the model: the reply's, and the last children's results."""
         results = [
             str(self._results[call["id"]]["content"])
             for call in self._calls
@@ -237,7 +237,7 @@ class AgentState:
         return names if own is None else names & set(own)
 
     def after_plan(self) -> PermissionMode | None:
-        """Return the most permissive mode after its plan is approved; None: it cannot leave plan mode."""
+        """Return the most permissive mode after plan approval; None: it cannot leave plan mode."""
         return self.before_plan or (None if self.spec is None else self.spec.after_plan)
 
     def kind_of(self, call: Block) -> Kind:

@@ -1,4 +1,4 @@
-"""Convert journal entries to items: the only place that decides what a reader sees of each kind. Pure."""
+"""Convert journal entries to items; all decisions on what readers see are here. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Validate a document against somebody else's schema, in a separate process and within a time limit.
+"""Validate a document against a foreign schema, in a process of its own with a time limit.
 
 A pattern may need years for a line of text, and references may multiply at every step; no code in the same process can stop either.
 Nothing is ever fetched: a reference leads into the schema itself or nowhere. The process reads `[schema, data]` from its standard

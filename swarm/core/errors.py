@@ -56,7 +56,7 @@ class GitFailed(SwarmError):
 
 
 class HubAway(TransientError):
-    """The hub cannot be reached, and the wait for it has ended. Everything that a journal names is kept."""
+    """The hub cannot be reached for now. Everything that a journal names is kept."""
 
 
 class NoWork(SwarmError):
@@ -71,7 +71,7 @@ class DefinitionError(SwarmError):
 
 
 class UnknownDefinition(SwarmError):
-    """No definition has that name; the message lists the known ones, or similar ones if there are very many."""
+    """No definition has that name; the message lists the known ones, or similar ones of many."""
 
     MANY = 30
 
@@ -113,7 +113,7 @@ class IdempotencyConflict(SwarmError):
 
 
 class BeyondCeiling(SwarmError):
-    """An order asks for more than its caller may, or addresses a job that has more; nothing was done."""
+    """An order, or the addressed job, exceeds the caller's ceiling; nothing was done."""
 
     def __init__(self, field: str, asked: str, most: str, remedy: str) -> None:
         self.field = field
@@ -244,15 +244,15 @@ class BadName(StepRefused):
 
 
 class BoardRefused(StepRefused):
-    """A board step was refused: the task is blocked, somebody else's, for another role, or missing."""
+    """A board step was refused: the task is blocked, another agent's or role's, or missing."""
 
 
 class PadRefused(StepRefused):
-    """A scratchpad page cannot be read or changed: its name, size or version is wrong, or it is missing."""
+    """A scratchpad page is missing, or its name, size or version is wrong."""
 
 
 class MemoryRefused(StepRefused):
-    """A memory change was refused; `code` says why, and `about` holds the values for its message."""
+    """A memory change was refused; `code` says why, `about` holds the values for its message."""
 
     def __init__(self, message: str, code: str, about: Sequence[Any] = ()) -> None:
         self.code, self.about = code, about
@@ -284,7 +284,7 @@ class QuestionClosed(SwarmError):
 
 
 class ModelError(SwarmError):
-    """The model could not answer. `retry_after_seconds` is the wait that the server asked for, if any."""
+    """The model could not answer. `retry_after_seconds` is the server's requested wait, if any."""
 
     def __init__(self, message: str, *, kind: str, retry_after_seconds: float | None = None) -> None:
         self.kind, self.retry_after_seconds = kind, retry_after_seconds
@@ -314,11 +314,11 @@ class UnfitWorker(SwarmError):
 
 
 class ToolError(SwarmError):
-    """A tool refused or failed. The model gets it as the tool's result; it is never raised past the loop."""
+    """A tool refused or failed. The model gets this as the tool's result."""
 
 
 class ToolStopped(BaseException):
-    """Raised inside a tool's function whose call must end: its agent was cancelled, or its time has run out.
+    """Raised inside a tool's function: its agent was cancelled, or its time has run out.
 
     A `BaseException`, so that the function does not mistake it for its own failure.
     """

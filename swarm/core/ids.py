@@ -1,4 +1,4 @@
-"""Ids: short, sortable by eye, and derived from their cause where a repeat must get the same one."""
+"""Ids: short, sortable by eye, and derived where a repeat must get the same one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def new_map_id() -> str:
 
 
 def line_job_id(map_id: str, number: int, attempt: int) -> str:
-    """Return the job id of an attempt at a line of a map; derived, so that a repeat is the same job."""
+    """Return the job id of an attempt at a line of a map; a repeat gets the same id."""
     return "job-" + _digest("map", map_id, str(number), str(attempt))
 
 
@@ -40,7 +40,7 @@ def child_agent_id(parent_id: str, tool_use_id: str) -> str:
 
 
 def request_id(agent_id: str, tool_use_id: str) -> str:
-    """Return the id of the request that an agent opened with a call; derived, like its children's ids."""
+    """Return the id of the request that an agent opened with a call; derived."""
     return "request-" + _digest("request", agent_id, tool_use_id)
 
 
@@ -81,5 +81,5 @@ def reply_span_id(agent_id: str, entry: int) -> str:
 
 
 def traceparent(job_id: str, agent_id: str, entry: int) -> str:
-    """Return the W3C header of the model request whose reply becomes this entry of the agent's journal."""
+    """Return the W3C header of the model request whose reply becomes this journal entry."""
     return f"00-{trace_id(job_id)}-{reply_span_id(agent_id, entry)}-01"

@@ -1,4 +1,4 @@
-"""Event-style logging: a name and fields, `agent.parked agent_id=… until=…`; never prompts, bodies or secrets.
+"""Event-style logging: `agent.parked agent_id=… until=…`; never prompts, bodies or secrets.
 
 Lines are text, or with `SWARM_LOG_FORMAT=json` a JSON document each, with the ids of the job, the agent and the trace concerned.
 """
@@ -30,7 +30,7 @@ def at_work_for(**ids: Any) -> Iterator[None]:
 
 
 class JsonFormatter(logging.Formatter):
-    """Format a record as one line of JSON; lines of other packages have a `message` in place of event and fields."""
+    """Format a record as one line of JSON, with a `message` for lines of other packages."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Format the line."""

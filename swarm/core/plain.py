@@ -1,4 +1,4 @@
-"""Text and data that can be stored, sent and read again, whatever a tool, a model or a file name yields.
+"""Text and data that can be stored, sent and read again, whatever their source.
 
 Stored data is UTF-8 and JSON that every part of the swarm can read. Half a surrogate pair becomes U+FFFD, and two matching halves become
 one character. Data that is nested too deeply becomes a note, a number that JSON lacks becomes null.
@@ -32,12 +32,12 @@ def clean_text(text: str) -> str:
 
 
 def clean(value: Kept) -> Kept:
-    """Return data, or a model that holds some, in storable form; itself where nothing needed to change."""
+    """Return data or a model in storable form; the same object if nothing had to change."""
     return _clean(value, 0)  # type: ignore[no-any-return]
 
 
 def load_json(text: str) -> Any:
-    """Parse a JSON document. Raises `ValueError`, also for a number that JSON does not have, and `RecursionError`."""
+    """Parse JSON. Raises `ValueError`, also for a number that JSON lacks, and `RecursionError`."""
     return json.loads(text, parse_constant=_refuse_constant)
 
 

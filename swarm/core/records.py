@@ -166,7 +166,7 @@ class _View(BaseModel, frozen=True):
 
 
 class AgentView(_View):
-    """One agent's current state; `subtree_*` include the agent itself. Excluded fields are for the runtime alone."""
+    """One agent's current state; `subtree_*` include the agent. Excluded fields are internal."""
 
     job_id: str = ""
     parent_id: str | None = None

@@ -1,4 +1,4 @@
-"""Settings, read from `SWARM_*` variables once, when a process starts. Nothing reads the environment at import."""
+"""Settings from `SWARM_*` variables, read when a process starts and never at import."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _folders(text: str | None) -> list[Path]:
 
 
 def check_hub(url: str) -> str:
-    """Return a hub's URL in the form for comparison. Raises `ValueError` for a URL that git must not get."""
+    """Return a hub's URL for comparison. Raises `ValueError` for a URL that git must not get."""
     url = url.strip().rstrip("/")
     scheme, parted, rest = url.partition("://")
     if url.startswith("/"):
@@ -103,8 +103,8 @@ class Settings(BaseSettings):
     """Worker: environment variables or patterns (`GITHUB_*`), separated by commas, for `${NAME}` in configurations of MCP servers."""
 
     mcp_token_key: str | None = Field(default=None, min_length=32, repr=False)
-    """Key that seals MCP logins in Redis: the same secret of at least 32 characters for workers and hosts of `swarm mcp login` (`openssl rand
-    -hex 32`). Unset: with this machine's own Redis a file in `state_dir`, made by the first login."""
+    """Key that seals MCP logins in Redis: the same secret of at least 32 characters for workers and for hosts of `swarm mcp login`
+    (`openssl rand -hex 32`). Unset: with this machine's own Redis a file in `state_dir`, made by the first login."""
     mcp_idle_seconds: float = Field(default=900.0, gt=0)
     """Worker: how long its host keeps an MCP server without calls; the next call starts it again."""
 
@@ -249,7 +249,7 @@ class Settings(BaseSettings):
         return [name for part in self.mcp_env.split(",") if (name := part.strip())]
 
     def local_user_hooks(self) -> UserHooks:
-        """Return where a worker with this machine's own Redis runs hooks: no one else can submit to it."""
+        """Return where a local stack's worker runs hooks: no one else can submit to it."""
         is_own = self.redis_url is None and "user_hooks" not in self.model_fields_set
         return "host" if is_own else self.user_hooks
 

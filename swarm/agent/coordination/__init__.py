@@ -1,1 +1,1 @@
-"""Coordination rules for an agent that delegates. Pure functions of its journal; the definition selects the rules."""
+"""Coordination rules for an agent that delegates. Pure; its definition selects the rules."""

@@ -1,4 +1,4 @@
-"""The ledger of a coordinator: its orders, their results, and when it last wrote down its conclusions.
+"""The ledger of a coordinator: its orders, their results, and its latest conclusions.
 
 Times are numbers of journal entries, so the same journal gives the same ledger anywhere. An agent's end is known from the runtime's
 results and notices; no worker can forge one, because its text is escaped.

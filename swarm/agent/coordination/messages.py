@@ -1,4 +1,4 @@
-"""Texts of coordination: prompts for a coordinator and its verifiers, and reasons for refusals."""
+"""Texts of coordination: prompts for a coordinator and its verifiers, and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps between an agent's last reply and its end: the check, then the grader; from the journal alone.
+"""Steps from an agent's last reply to its end: the check, then the grader. Pure.
 
 Every reply that would end the agent is an attempt. A refusal comes back as text, except after the last attempt or a final answer:
 then the agent ends as `failed`, with the answer it gave.
@@ -36,7 +36,7 @@ def may_go_on(history: History, outcome: Outcome) -> bool:
 
 
 def next_step(history: History, finished: Finished) -> Step:
-    """Return the next step; `end` when the work is accepted, refused for good, or not claimed as success."""
+    """Return the next step; `end` if the work is accepted, refused for good, or failed anyway."""
     outcome = outcome_of(history)
     if outcome is None or finished.state != "completed" or find_refusal(history) is not None:
         return "end"

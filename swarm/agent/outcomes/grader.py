@@ -1,4 +1,4 @@
-"""The grader: a read-only agent with a context of its own, which the runtime starts to judge another one's work."""
+"""The grader: a read-only agent that the runtime starts to judge another one's work."""
 
 from __future__ import annotations
 
