@@ -26,12 +26,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Say in one line what this machine lacks, and note for `tests.twice` which files skipped something."""
+    """Say in one line what this machine lacks, and note for `tests.twice` which tests were skipped."""
     skipped = terminalreporter.stats.get("skipped", [])
     if skipped:
         terminalreporter.write_line(count_skips(report.longrepr[2] for report in skipped))
     if cache := getattr(config, "cache", None):
-        cache.set("swarm/skipped", sorted({report.nodeid.partition("::")[0] for report in skipped}))
+        cache.set("swarm/skipped", sorted({report.nodeid for report in skipped}))
 
 
 @pytest.fixture

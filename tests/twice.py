@@ -2,7 +2,7 @@
 
 Most tests wait for processes and timers, beside others that do. A failure that needs a crowd is no failure of the
 project, but it is named, and more than `MAX_AGAIN` of them are a failure of the suite. The argument `--skipped` stands for
-the files in which the last run with this folder skipped something.
+the tests that the last run with this folder skipped.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ class HookState:
 
 
 @dataclass
-class AgentState:
+class HistoryState:
     """The folded journal. Read only, as are its parts: only `swarm.agent.history` changes it."""
 
     agent_id: str

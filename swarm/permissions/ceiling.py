@@ -22,7 +22,7 @@ _KEY_COMMAND = "`swarm keys add NAME"
 
 
 @dataclass(frozen=True)
-class Request:
+class Privileges:
     """What an order asks for, or what a job has, of all that ceilings limit."""
 
     workspace: str | Path = ""
@@ -92,7 +92,7 @@ class Ceiling(BaseModel):
             "where the worker runs"
         )
 
-    def hold(self, wanted: Request) -> None:
+    def hold(self, wanted: Privileges) -> None:
         """Raise `BeyondCeiling` for the first thing that goes beyond this ceiling."""
         mode, budget = wanted.mode, wanted.budget_usd
         if wanted.workspace and not self._has_folder(Path(os.path.realpath(wanted.workspace))):

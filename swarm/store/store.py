@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 from contextlib import AbstractContextManager
+from functools import cached_property
 from typing import Any, Self
 
 import redis
@@ -25,31 +25,37 @@ from swarm.store.streams import StreamStore
 
 
 class Store:
-    """The swarm's state in one Redis. A capability's own store takes its `keyspace`, which nobody else uses."""
+    """The swarm's state in one Redis. A capability's own store takes its `keyspace`, which nothing else uses.
+
+    A part is built when it is first used: an agent's segment uses half of them.
+    """
+
+    jobs = cached_property(lambda store: JobStore(store.keyspace))
+    agents = cached_property(lambda store: AgentStore(store.keyspace))
+    journals = cached_property(lambda store: JournalStore(store.keyspace, store.prefixes, store.jobs.document))
+    mail = cached_property(lambda store: MailStore(store.keyspace))
+    questions = cached_property(lambda store: Questions(store.keyspace))
+    events = cached_property(lambda store: EventStore(store.keyspace))
+    streams = cached_property(lambda store: StreamStore(store.keyspace))
+    rates = cached_property(lambda store: RateStore(store.keyspace))
+    leases = cached_property(lambda store: LeaseStore(store.keyspace))
+    fleet = cached_property(lambda store: FleetStore(store.keyspace))
 
     def __init__(self, client: redis.Redis, prefix: str = "swarm") -> None:
-        self._prefixes = Prefixes()
-        self._open(Keyspace(client, prefix))
+        self._share(Keyspace(client, prefix), Prefixes())
 
-    def _open(self, keyspace: Keyspace) -> None:
-        self.keyspace = keyspace
-        self.now = keyspace.now
-        self.jobs = JobStore(keyspace)
-        self.agents = AgentStore(keyspace)
-        self.journals = JournalStore(keyspace, self._prefixes, self.jobs.document)
-        self.mail = MailStore(keyspace)
-        self.questions = Questions(keyspace)
-        self.events = EventStore(keyspace)
-        self.streams = StreamStore(keyspace)
-        self.rates = RateStore(keyspace)
-        self.leases = LeaseStore(keyspace)
-        self.fleet = FleetStore(keyspace)
+    def _share(self, keyspace: Keyspace, prefixes: Prefixes) -> None:
+        self.keyspace, self.prefixes = keyspace, prefixes
 
     def outlasting(self, outage: Outage) -> Self:
-        """The same, but every command waits until Redis can be had, for as long as `outage` lets it."""
-        batch = copy.copy(self)
-        batch._open(self.keyspace.outlasting(outage))
-        return batch
+        """A store whose commands wait until Redis is back, for as long as `outage` allows."""
+        waiting = type(self).__new__(type(self))
+        waiting._share(self.keyspace.outlasting(outage), self.prefixes)
+        return waiting
+
+    def now(self) -> float:
+        """The server's time, in seconds since the epoch."""
+        return self.keyspace.now()
 
     def ping(self) -> None:
         """Return if Redis answers. Raises `RedisUnavailable`."""

@@ -70,7 +70,7 @@ def test_tests_that_cannot_be_read_are_a_failure(tmp_path: Path) -> None:
     assert run(tmp_path, "import nothing_of_this_name")[0] not in (0, 5)
 
 
-def test_files_that_skipped_something_can_be_run_again_with_others(tmp_path: Path) -> None:
+def test_what_was_skipped_can_be_run_again_with_others(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text("from tests.conftest import pytest_terminal_summary")
     (tmp_path / "test_else.py").write_text("def test_else():\n    pass\n")
     (tmp_path / "test_third.py").write_text("def test_third():\n    pass\n")

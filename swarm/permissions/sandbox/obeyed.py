@@ -1,6 +1,6 @@
 """What programs outside of a sandbox obey in a workspace: git's hooks and settings, what people's settings name, what `names.py` lists.
 
-`look` finds it, from the workspace's own folder down and through no link; `holding.py` undoes what a command has changed of it.
+`look` finds it, from the workspace's own folder down and through no link; `guard.py` undoes what a command has changed of it.
 
 The supervisor of shell commands imports it as it does `enter.py`, before a command is started: it imports next to nothing.
 """
