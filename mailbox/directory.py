@@ -1,6 +1,6 @@
 """Names of agents and the receivers of messages.
 
-A name is unique in its job, can be used at once, and is never given to another agent; nobody outside the job is reachable.
+A name is unique in its job, can be used at once, and is never reused. Agents reach no one outside their job.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _RESERVED = SPEAKERS | {"root", "parent", "lead", "all", "everyone"}
 
 
 def check_name(name: str) -> str:
-    """`name`, if an agent may bear it. Raises `BadName`."""
+    """Return `name` if an agent may bear it. Raises `BadName`."""
     if not _NAME.fullmatch(name) or _ID.fullmatch(name) or _bare(name) in map(_bare, _RESERVED):
         raise BadName(
             f"{name[:80]!r} cannot be an agent's name; use 1 to 64 letters, digits, '-', '_' or '.', "
@@ -33,7 +33,7 @@ def _bare(name: str) -> str:
 
 @dataclass(frozen=True)
 class Receiver:
-    """Somebody who can be written to."""
+    """A possible receiver of messages."""
 
     id: str
     """An agent id, or the job's id for its person."""

@@ -1,7 +1,7 @@
 """How messages look to a model: XML whose tags and attributes only the runtime can write.
 
-Everything that comes from outside (bodies, names, results) is escaped, so no text can end its element, forge a sender or
-imitate a notification. What agents write elsewhere (results, pages, tasks) stays as it is but for these tags: `write_out`.
+Everything from outside (bodies, names, results) is escaped, so no text can end its element, forge a sender or imitate a
+notification. In other text by agents (results, pages, tasks) only these tags are escaped: `write_out`.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ TAGS = (
     "state-of-things",
     "instructions",
 )
-"""The elements by which the runtime speaks. The last three are for the whole conversation, and are made where that is."""
+"""The runtime's own elements. The last three concern the whole conversation and are rendered elsewhere."""
 SPEAKERS = frozenset({USER, "person", "human", "runtime", "system", "assistant", *TAGS})
-"""Who else speaks in what an agent reads: the person, by each of its names, and the runtime. No agent is called so."""
+"""Other speakers in an agent's conversation: the person, under several names, and the runtime. No agent may use these names."""
 _IMITATED = re.compile(rf"<(?=[\s/]*(?:{'|'.join(TAGS)})(?![\w-]))", re.IGNORECASE)
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
 _QUOTES = {'"': "&quot;", "'": "&apos;", "\n": " ", "\r": " ", "\t": " "}
@@ -44,31 +44,31 @@ _NOTES = {
     "if it is not for you, end your turn.",
     "given": "{by} gave you task {task} of the board: {subject}\nRead it with BoardList (task_id {task}).",
 }
-"""What the runtime tells of itself; the notices hold the rest as data."""
+"""Texts of the runtime's notes; the notices hold the values."""
 
 
 def render_mail(messages: Sequence[Message]) -> str:
-    """The messages as they enter the conversation, oldest first."""
+    """Render messages for the conversation, oldest first."""
     return "\n\n".join(_render_notice(m) if m.kind == "notification" else _render_message(m) for m in messages)
 
 
 def render_event(key: str, data: str, by: str) -> str:
-    """An event from outside as the call that waited for it is answered."""
+    """Render an external event as the result of the call that waited for it."""
     return _element("event", data, {"key": key, "from": by})
 
 
 def render_note(text: str) -> str:
-    """What the runtime itself has to say."""
+    """Render a note by the runtime."""
     return _element("runtime-note", text)
 
 
 def render_hook(event: str, source: str, text: str) -> str:
-    """What somebody's hook has to say."""
+    """Render a hook's output."""
     return _element("hook", text, {"event": event, "from": source})
 
 
 def write_out(text: str) -> str:
-    """What an agent wrote, with the tags written out that only the runtime writes; the rest as it is, code for instance."""
+    """Escape the runtime's tags in an agent's text; all else stays, code for instance."""
     return _IMITATED.sub("&lt;", text)
 
 
@@ -89,7 +89,7 @@ def _render_notice(message: Message) -> str:
     text = str(notice.get("text", "")).strip()
     reason = str(notice.get("reason", ""))
     if isinstance(held := notice.get("tasks"), list):
-        reason = f"it has not completed what it claimed: task {', '.join(map(str, held))}"
+        reason = f"its claimed work is not complete: task {', '.join(map(str, held))}"
     parts = [
         ("task-id", str(notice.get("agent", message.sender))),
         ("name", str(notice.get("name", ""))),

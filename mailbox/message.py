@@ -11,14 +11,14 @@ from pydantic import BaseModel, ConfigDict
 from swarm.core.errors import BadMessageId, MessageTooLong
 
 MAX_BODY_BYTES = 64 * 1024
-"""Of one message, as UTF-8. Larger things travel by name: a file, or a page of the scratchpad."""
+"""Largest body of one message, in bytes of UTF-8. Larger content travels by name: a file, or a page of the scratchpad."""
 MAX_UNREAD = 1_000
-"""Messages that one mailbox holds unread; beyond, sending is an error. Notices by the runtime do not count."""
+"""Most unread messages of one mailbox; beyond, sending is an error. Notices by the runtime do not count."""
 USER = "user"
-"""The name of the person whose job it is."""
+"""The name of the job's person."""
 PAGE_MESSAGES = 200
 PAGE_BYTES = 400_000
-"""How much is taken at a time, so that a full mailbox does not fill a conversation at once."""
+"""Bytes taken in at a time, so that a full mailbox does not fill a conversation at once."""
 
 _MESSAGE_ID = re.compile(r"[0-9]{1,19}(-[0-9]{1,19})?")
 
@@ -30,12 +30,12 @@ that its `reply_to` names."""
 
 
 class Message(BaseModel):
-    """One message as its receiver finds it."""
+    """One message as its receiver reads it."""
 
     model_config = ConfigDict(frozen=True)
 
     id: str
-    """Its place in the mailbox: the stream's entry id."""
+    """Place in the mailbox: the stream's entry id."""
     sender: str
     """An agent id, or the job's id for its person."""
     sender_name: str
@@ -43,26 +43,26 @@ class Message(BaseModel):
     kind: Kind
     body: str
     reply_to: str = ""
-    """The request it opens or answers, or the message it answers."""
+    """The request that the message opens or answers, or the message that it answers."""
     sent_at: float
     """Unix seconds, by the server's clock."""
 
     @property
     def position(self) -> tuple[int, int]:
-        """Its id, as it is compared."""
+        """The message id in comparable form."""
         return position_of(self.id)
 
 
 def position_of(message_id: str) -> tuple[int, int]:
-    """A message's id, or a cursor, as it is compared. Raises `BadMessageId`."""
+    """Parse a message id or cursor for comparison. Raises `BadMessageId`."""
     if not _MESSAGE_ID.fullmatch(message_id):
-        raise BadMessageId(f"{message_id[:80]!r} is no message's id; they look like 1700000000000-0")
+        raise BadMessageId(f"{message_id[:80]!r} is not a message id; use one like 1700000000000-0")
     milliseconds, _, sequence = message_id.partition("-")
     return int(milliseconds), int(sequence or 0)
 
 
 def check_body(body: str) -> str:
-    """The body, as it can be stored. Raises `MessageTooLong`."""
+    """Return the body in storable form. Raises `MessageTooLong`."""
     # Half a surrogate pair has no UTF-8 form.
     data = body.encode("utf-8", "replace")
     if len(data) > MAX_BODY_BYTES:
@@ -74,7 +74,7 @@ def check_body(body: str) -> str:
 
 
 def take_page(entries: Iterable[tuple[str, dict[str, str]]]) -> list[Message]:
-    """The first entries of a mailbox stream as messages, up to a page, at least one if there is any."""
+    """Read a mailbox stream's first entries, up to a page, and at least one if there is any."""
     found: list[Message] = []
     size = 0
     for entry_id, fields in entries:
@@ -86,7 +86,7 @@ def take_page(entries: Iterable[tuple[str, dict[str, str]]]) -> list[Message]:
 
 
 def to_message(entry_id: str, fields: dict[str, str]) -> Message:
-    """One entry of a mailbox stream as a message."""
+    """Read one entry of a mailbox stream."""
     return Message(
         id=entry_id,
         sender=fields["from"],

@@ -1,4 +1,4 @@
-"""The life of one agent: its journal's entries, the fold over them, what is decided from that, and what it is told.
+"""One agent: journal entries, the fold over them, the next action, and prompts.
 
 Nothing here imports Celery, Redis or the SDK.
 """

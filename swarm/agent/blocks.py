@@ -1,4 +1,4 @@
-"""Blocks of a conversation: how long they are, the text in them, their images. Pure."""
+"""Blocks of a conversation: their size, their text, their images. Pure."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from swarm.agent import notes
 from swarm.models import Block
 
 BYTES_PER_TOKEN = 3.5
-"""What a token of prompts, code and schemas holds, on the low side: an estimate had better be too high."""
+"""Bytes of a token in prompts, code and schemas. Low on purpose, so that estimates are rather too high."""
 IMAGE_TOKENS = 1_600
 _THINKING = ("thinking", "redacted_thinking")
 
 
 def size_of(block: Block) -> int:
-    """In bytes, as far as it matters for the number of its tokens."""
+    """Return a block's size in bytes, as far as it matters for the number of its tokens."""
     if block.get("type") == "image":
         return round(IMAGE_TOKENS * BYTES_PER_TOKEN)
     content = block.get("content", block.get("text"))
@@ -26,12 +26,12 @@ def size_of(block: Block) -> int:
 
 
 def text_of(content: list[Block]) -> str:
-    """The texts of a reply."""
+    """Return the texts of a reply."""
     return "\n\n".join(block["text"] for block in content if block.get("type") == "text" and block.get("text"))
 
 
 def holds_image(block: Block) -> bool:
-    """Whether it is an image, or a result with one."""
+    """Whether the block is an image or a result with one."""
     content = block.get("content")
     return block.get("type") == "image" or (isinstance(content, list) and any(map(holds_image, content)))
 
@@ -42,9 +42,11 @@ def hold_image(messages: list[dict[str, Any]]) -> bool:
 
 
 def drop_images(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The messages with words in the place of the newest images; those before the last reply were taken once, so they come second.
+    """Return the messages with a note in place of the newest images.
 
-    Thinking is bound to what came before it: where older images go, what was thought after them goes, too.
+    Images before the last reply were accepted once, so they are dropped only if no newer ones are left. Thinking depends on what precedes
+    it:
+    where older images go, later thinking goes, too.
     """
     if messages and any(map(holds_image, messages[-1]["content"])):
         return [*messages[:-1], {**messages[-1], "content": list(map(_without_image, messages[-1]["content"]))}]
@@ -66,8 +68,10 @@ def _without_image(block: Block) -> Block:
 
 
 def replace_result(messages: list[dict[str, Any]], result: Block) -> int:
-    """Put another result into the last message in place of the one of the same call, which no request has held yet; returns the bytes
-    that the conversation is longer by."""
+    """Replace a result in the last message and return how many bytes the conversation grew.
+
+    No request may have held the old result yet.
+    """
     grown = 0
     for message in messages[-1:]:
         for place, block in enumerate(message["content"]):

@@ -1,7 +1,8 @@
-"""When a conversation is cut, and where. Pure: it follows from the journal and the model's size.
+"""When and where a conversation is cut. Pure.
 
 A cut is made before a request, where no call waits for its result. It is tried again only after some turns, unless the conversation
-would not fit the model; after several that failed or gained little an agent whose conversation fits no more gives its last words.
+would not fit the model. After several attempts that failed or gained little, an agent whose conversation no longer fits gives its final
+answer.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from swarm.agent.history import History
 TURNS_BETWEEN = 3
 MAX_FAILURES = 3
 SUMMARY_TOKENS = 16_000
-"""How long a summary may be, with what is thought about it."""
+"""Longest summary, including the thinking about it."""
 _SPARE_TOKENS = 20_000
-"""What stays free of the model's context beside the reply: the next results, and what an estimate is wrong by."""
+"""Reserve in the model's context beside the reply, for the next results and errors of the estimate."""
 _FIRST_PLACE = 2
-"""A cut before the second reply or later: the first message, or the last summary, gains nothing by being summarized alone."""
+"""First useful place: summarizing the first message, or the last summary, alone gains nothing."""
 
 Trigger = Literal["auto", "manual", "overflow"]
 
@@ -34,26 +35,26 @@ class WantedSummary:
 
 @dataclass(frozen=True)
 class ContextBounds:
-    """How long a conversation may get."""
+    """Bounds on a conversation's length."""
 
     soft: int
-    """In tokens: beyond, a summary is cheaper than sending all of it on."""
+    """Tokens above which a summary is cheaper than sending the whole conversation on."""
     hard: int
-    """Beyond, the next replies would not fit the model."""
+    """Tokens above which the next replies would not fit the model."""
     window: int
-    """All that the model holds."""
+    """The model's context window, in tokens."""
     wanted: WantedSummary | None = None
 
 
 @dataclass(frozen=True)
 class Compact:
-    """Have a summary take the conversation's place, up to its last replies."""
+    """Replace the conversation, up to its last replies, by a summary."""
 
     trigger: Trigger
     kept: int = 0
-    """How many of the last replies come after it."""
+    """Number of last replies to keep after the summary."""
     bare: bool = False
-    """Without a summary: none can be made."""
+    """Cut without a summary, because none can be made."""
     wanted: WantedSummary | None = None
     not_before: float = 0.0
     """After a failed attempt: wait until this time (Unix seconds) first."""
@@ -62,9 +63,9 @@ class Compact:
 def bounds_of(
     window: int, reply_tokens: int, *, most: int, dearer_above: int | None, wanted: WantedSummary | None = None
 ) -> ContextBounds:
-    """The bounds of a model with this window, whose replies may have `reply_tokens`.
+    """Return the bounds of a model with this window, whose replies may have `reply_tokens`.
 
-    `most` is what people set (0: no bound but the window's), `dearer_above` where the price of a whole request rises.
+    `most` is a person's setting (0: no bound but the window's). `dearer_above` is where the price of a whole request rises.
     """
     hard = max(window - reply_tokens - _SPARE_TOKENS, window // 2)
     soft = min(hard, most or hard, dearer_above * 9 // 10 if dearer_above else hard)
@@ -72,9 +73,9 @@ def bounds_of(
 
 
 def find_cut(history: History, bounds: ContextBounds) -> int:
-    """How many replies to keep at least, so that what lies before them fits the model with a summary of it; 0: there is no such cut.
+    """Return how many replies to keep so that the rest and its summary fit the model; 0: none.
 
-    From the end, and no further than needed: a late turn costs no more than an early one.
+    The cut comes as late as possible: a late turn costs no more than an early one.
     """
     room, again, found = bounds.window - SUMMARY_TOKENS, history.context.earlier, 0
     for kept, cut in enumerate(reversed(history.context.cuts), 1):
@@ -87,12 +88,12 @@ def find_cut(history: History, bounds: ContextBounds) -> int:
 
 
 def cut_of(history: History, kept: int) -> Cut:
-    """Where that is."""
+    """Return the cut that keeps this many replies."""
     return history.context.cuts[-kept]
 
 
 def wants_compaction(history: History, bounds: ContextBounds) -> Compact | Literal["last words"] | None:
-    """What comes before the next request, if anything does."""
+    """Return the compaction that precedes the next request, `last words`, or None."""
     context, tokens = history.context, history.tokens_to_send()
     asked = bounds.wanted is not None and bounds.wanted.id != context.asked
     if history.messages[-1]["role"] != "user" or not (asked or tokens > bounds.soft):
@@ -110,9 +111,9 @@ def wants_compaction(history: History, bounds: ContextBounds) -> Compact | Liter
 
 
 def after_overflow(history: History, bounds: ContextBounds | None) -> Compact | None:
-    """What can be done about a conversation that does not fit the model: a summary, once, then none; None: nothing.
+    """Choose a compaction of a conversation that does not fit the model; None if none helps.
 
-    One of a single turn has nothing to be summarized: the turn is told as text.
+    The first has a summary, the next has none. A single turn has nothing to summarize: it is rendered as text.
     """
     context = history.context
     if bounds is None or not history.turns or (context.bare and context.fresh):

@@ -1,4 +1,4 @@
-"""The decision: what an agent does next, from what its journal tells. Pure: the same life gives the same answer."""
+"""Decide an agent's next action. Pure: the same history gives the same action."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from swarm.models import Block
 
 State = Literal["completed", "failed", "timed_out"]
 MAX_AWAY_SECONDS = 6 * 3600.0
-"""How long a model that is away is waited for in a job without a time limit of its own; one with such a limit waits until then."""
+"""Longest wait for an unavailable model in a job without a time limit. A job with one waits until then."""
 MAX_CONTINUATIONS = 3
-"""How often a reply that hit its length limit is asked to go on."""
+"""How often a reply that hit its length limit is continued."""
 
 
 _NOT_WHOLE = {"max_tokens": notes.CUT_OFF, "refusal": notes.NOT_RUN, OVERFLOWED: notes.NOT_RUN}
-"""After these a call may lack its end: it is not run."""
+"""Stop reasons after which a call may be incomplete. It is not run."""
 _ENDS = ("refusal", OVERFLOWED)
 
 
@@ -49,7 +49,7 @@ class CallModel:
 
 @dataclass(frozen=True)
 class RunTools:
-    """Run these calls: several that have no effects, together, or a single one that has."""
+    """Run these calls: several without effects together, or a single one with effects."""
 
     calls: list[Block]
 
@@ -70,21 +70,21 @@ class SpawnAgents:
 
 @dataclass(frozen=True)
 class CollectChildren:
-    """Take in the results of these children (tool_use id → agent id), waiting for those that still live."""
+    """Collect these children's results (tool_use id → agent id), waiting for unfinished ones."""
 
     children: dict[str, str]
 
 
 @dataclass(frozen=True)
 class SendMessages:
-    """Send what these calls say, in this order, and write each one's result in the same step as its message."""
+    """Send these calls' messages in order, each result in the same step as its message."""
 
     calls: list[Block]
 
 
 @dataclass(frozen=True)
 class Wait:
-    """Carry out this call, which waits; `since` is what it has already parked for."""
+    """Carry out this call, which waits; `since` is the condition it already parked for."""
 
     call: Block
     since: Condition | None
@@ -92,7 +92,7 @@ class Wait:
 
 @dataclass(frozen=True)
 class AwaitMail:
-    """The agent was resumed: the message that did it comes first."""
+    """Take in the message that resumed the agent."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Grade:
 
 @dataclass(frozen=True)
 class AwaitGrader:
-    """Take in the verdict of this grader, waiting for it if it still works."""
+    """Take in this grader's verdict, waiting for it if needed."""
 
     grading: Grading
 
@@ -130,14 +130,14 @@ class End:
 
 @dataclass(frozen=True)
 class Rest:
-    """Nothing is left to do: wait for those who still work for the agent, and go on with `then` if there are none."""
+    """Wait for everybody who still works for the agent, then continue with `then`."""
 
     then: RunCheck | Grade | End
 
 
 @dataclass(frozen=True)
 class Done:
-    """The life is over."""
+    """The agent has ended."""
 
 
 _OfModel = CallModel | Compact | Say
@@ -147,9 +147,9 @@ Action = Begin | AwaitMail | _OfModel | _OfCalls | _OfEnd
 
 
 def next_action(history: History, bounds: ContextBounds | None = None) -> Action:
-    """What the agent does next. Pure: the same journal gives the same answer, anywhere, at any time.
+    """Return the agent's next action. Pure: the same journal always gives the same action.
 
-    `bounds` say how long its conversation may get; without them it is never cut.
+    `bounds` limit the conversation's length; without them it is never cut.
     """
     action = _next_action(history, bounds)
     if not isinstance(action, CallModel) or bounds is None:
@@ -179,7 +179,7 @@ def _next_action(history: History, bounds: ContextBounds | None) -> Action:
     if history.failure is not None:
         return _next_after_failure(history, history.failure, bounds)
     if history.messages[-1]["role"] == "assistant" or _is_complete(history):
-        # Resumed, and what the new run is about is still in the mailbox.
+        # Resumed: the new run's message is still in the mailbox.
         return AwaitMail() if history.last is None else _next_after_reply(history, bounds)
     return _next_request(history, history.spec)
 
@@ -196,7 +196,7 @@ def _next_request(history: History, spec: AgentSpec) -> Action:
 
 
 def _is_complete(history: History) -> bool:
-    """Whether nothing can be made of the last reply but what it is, although the conversation does not end with it."""
+    """Whether the last reply is final, although the conversation does not end with it."""
     last = history.last
     if last is None or history.context.fresh:
         return False
@@ -204,7 +204,7 @@ def _is_complete(history: History) -> bool:
 
 
 def _max_turns(spec: AgentSpec) -> int:
-    # What the root's definition says is in the job's limits already, unless the person said something else.
+    # The job's limits already include the root definition's, unless the person set others.
     own = spec.definition.max_turns
     return spec.limits.max_turns if own is None or spec.parent_id is None else min(own, spec.limits.max_turns)
 
@@ -215,13 +215,13 @@ def _next_for_calls(history: History) -> Action:
 
 
 def _settle_unrun(history: History, calls: list[Block]) -> Settle | None:
-    """The results of calls that will not be run, if there are such calls."""
+    """Return the results of calls that will not be run, if there are such calls."""
     assert history.last is not None
     if history.last.stop_reason in _NOT_WHOLE:
         return settle(calls, _NOT_WHOLE[history.last.stop_reason])
     if history.final_answer:
         return settle(calls, notes.NO_TOOLS_LEFT)
-    # One that asked somebody in the middle of it is not interrupted: it is carried on with, once.
+    # A call that asked somebody while it ran is not interrupted: it continues, once.
     begun = [call for call in calls if call["id"] in history.tools_started and call["id"] not in history.waits]
     if interrupted := [call for call in begun if history.kind_of(call) is not Kind.IDEMPOTENT]:
         carried = history.spec is not None and history.spec.is_carried
@@ -263,7 +263,7 @@ def _noted(history: History, call_id: str, text: str) -> str:
 
 
 def settle(calls: list[Block], text: str) -> Settle:
-    """All these calls are refused in the same words."""
+    """Refuse all these calls with the same text."""
     return Settle([ToolFinished(tool_use_id=call["id"], text=text, is_error=True) for call in calls])
 
 
@@ -303,7 +303,7 @@ def _next_after_reply(history: History, bounds: ContextBounds | None) -> Action:
 
 
 def _end_at_limit(history: History, last: Assistant) -> Action | None:
-    """The end of an agent that a limit stopped, or whose answer hit its length limit."""
+    """Return the end of an agent that a limit stopped, or whose answer hit its length limit."""
     cut_off = "the answer was cut off at its length limit" if last.stop_reason == "max_tokens" else ""
     if history.final_answer is not None and (limit := history.final_answer.limit):
         state: State = "timed_out" if limit == "time" else "completed"
@@ -335,7 +335,7 @@ def _fail(history: History, reason: str) -> End:
 
 
 def conclude(history: History, finished: Finished) -> RunCheck | Grade | End:
-    """The end, or what has to be said about the work before it."""
+    """Return the end, or the check or grading that must precede it."""
     match next_step(history, finished):
         case "check":
             return RunCheck()
@@ -346,14 +346,14 @@ def conclude(history: History, finished: Finished) -> RunCheck | Grade | End:
 
 
 def _end(history: History, state: State, reason: str, stopped_at: Limit | Literal[""] = "") -> RunCheck | Grade | End:
-    """The end with the text that is at hand; where a schema was asked for, nothing is `completed` that does not fit it."""
+    """Return an end with the text at hand. With a schema, only a valid answer is `completed`."""
     assert history.spec is not None
     finished = Finished(state=state, text=history.reply_text.text_at_hand(), reason=reason, stopped_at=stopped_at)
     return conclude(history, close(finished, history.spec))
 
 
 def close(finished: Finished, spec: AgentSpec) -> Finished:
-    """An end that did not come by itself, with its text as data if a schema was asked for, or `failed`."""
+    """Complete a forced end: with its text as data if a schema was asked for, or as `failed`."""
     schema = spec.definition.result_schema
     if schema is None or finished.state == "failed":
         return finished

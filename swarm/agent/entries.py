@@ -1,4 +1,4 @@
-"""The journal's entries: everything an agent has lived, append-only, the only state it has.
+"""The journal's entries: everything that an agent has done, append-only, its only state.
 
 A journal is a Redis Stream whose entry ids the writer chooses (`1-0`, `2-0`, …); the stream refuses an id that exists, which
 makes every append a compare-and-append. Each entry is one JSON document with a `kind` and a version `v`. A worker refuses a
@@ -21,25 +21,25 @@ from swarm.models import Block, Usage
 
 
 class Started(Journaled):
-    """The first entry: what the agent is, and the frozen prefix of all its requests."""
+    """The first entry: the agent's spec and the frozen prefix of all its requests."""
 
     kind: Literal["started"] = "started"
     spec: AgentSpec
     system: str = ""
     tools: list[dict[str, Any]] = []
-    """Both are empty for a fork, which has its parent's."""
+    """Empty for a fork, like `system`: it has its parent's."""
     kinds: dict[str, Literal["look", "idempotent"]] = {}
-    """By name, tools of MCP servers whose calls are no effects, as those say that the job believes."""
+    """Kinds of MCP tools without effects, by name, as declared by the servers that the job trusts."""
     prefix: str = ""
-    """The hash that `system` and `tools` are stored under, with the job; the store fills both in when it reads the entry."""
+    """Hash under which the job stores `system` and `tools`; the store fills both in when it reads the entry."""
     instructions: str = ""
-    """The hash of the job's instruction files, if the agent was given them …"""
+    """Hash of the job's instruction files, if the agent was given them."""
     guidance: str = ""
-    """… and what they say, which its first message begins with; the store fills it in."""
+    """Their text, with which the first message begins; the store fills it in."""
 
 
 class Redefined(Started):
-    """Its job was given other definitions after it had begun: what all further requests begin with. The conversation stays."""
+    """The job's definitions changed after the agent began. Further requests begin with this prefix."""
 
     kind: Literal["redefined"] = "redefined"  # type: ignore[assignment]
 
@@ -50,10 +50,10 @@ class Prompt(Journaled):
     kind: Literal["prompt"] = "prompt"
     text: str
     purpose: Literal["task", "continue", "warning", "final_answer", "schema", "coordination"] = "task"
-    """`final_answer` asks for a final reply without tools; the run ends with it. `schema` sends an answer back that is not valid,
-    `coordination` an end that comes too early."""
+    """`final_answer` asks for a final reply without tools, which ends the run. `schema` sends an invalid answer back, `coordination` an end
+    that comes too early."""
     limit: Literal["", "turns", "tokens", "budget", "time", "context"] = ""
-    """Which limit a warning or the request for last words is about; `context`: the conversation no longer fits the model."""
+    """The limit that a warning or final answer is about; `context`: the conversation no longer fits the model."""
 
 
 class Assistant(Journaled):
@@ -79,9 +79,9 @@ class ModelFailed(Journaled):
     error_kind: str
     permanent: bool
     retry_at: float = 0.0
-    """Not before this time (Unix seconds)."""
+    """Earliest time of the next attempt (Unix seconds)."""
     away_since: float = 0.0
-    """Since when the model has been away (Unix seconds); 0: it answers, but wants us to wait."""
+    """When the model became unavailable (Unix seconds); 0: it answers, but asks for a wait."""
 
 
 class ToolStarted(Journaled):
@@ -100,36 +100,36 @@ class ToolFinished(Journaled):
     is_error: bool = False
     blocks: list[Block] | None = None
     instructions: list[str] = []
-    """The sources of the instruction files whose text follows what the call returned."""
+    """Sources of the instruction files whose text follows the call's result."""
     files: dict[str, int] = {}
-    """Files the call read or wrote: resolved path → modification time (ns) as the agent knows it."""
+    """Files that the call read or wrote: resolved path → modification time (ns)."""
     denied: str = ""
-    """Why the call was not run, if it was denied: by what rule, or about what."""
+    """The rule that denied the call, or the call's subject; empty if it ran."""
     commit: str = ""
-    """What the workspace holds after the call, where that is known; with the work of agents that the call has merged."""
+    """Commit of the workspace after the call, where known; includes the work of agents that the call merged."""
     servers: dict[str, str] = {}
-    """The MCP server that carried the call out → which start of it that was."""
+    """MCP server that carried the call out → number of its start."""
     usage: Usage | None = None
-    """Of requests that the tool made of a model."""
+    """Tokens of the model requests that the tool made."""
     cost_usd: float = 0.0
     duration_seconds: float = 0.0
 
 
 class Spawned(Journaled):
-    """Children that exist, or go on: tool_use id → agent id. Written in the same atomic step that makes them."""
+    """Children started or continued (tool_use id → agent id). Written in the step that makes them."""
 
     kind: Literal["spawned"] = "spawned"
     children: dict[str, str]
     notes: dict[str, str] = {}
-    """tool_use id → what its result is to begin with."""
+    """tool_use id → first line of its result."""
     background: list[str] = []
-    """The tool_use ids of those whose end is not waited for."""
+    """tool_use ids of the children that are not waited for."""
     commit: str = ""
-    """What the workspace held then, if any of them got a copy of it."""
+    """Commit of the workspace then, if a child got a copy of it."""
 
 
 class Mail(Journaled):
-    """Messages taken in, and the cursor that says so."""
+    """Messages taken in, and the new cursor."""
 
     kind: Literal["mail"] = "mail"
     text: str
@@ -139,47 +139,47 @@ class Mail(Journaled):
 
 
 class Exchanged(Journaled):
-    """A message that a program was given while it ran, or that it sent; in the same step as the mailbox that it left or reached."""
+    """A running program's message, received or sent. Written in the mailbox's own step."""
 
     kind: Literal["exchanged"] = "exchanged"
     text: str
     to: str = ""
-    """Whom it was sent to …"""
+    """Receiver of a sent message."""
     cursor: str = ""
-    """… or how far the agent's mailbox is taken in with it."""
+    """New cursor of the agent's mailbox after a received message."""
 
 
 class Parked(Journaled):
-    """The process was given back until the condition holds."""
+    """The agent released its process until the condition holds."""
 
     kind: Literal["parked"] = "parked"
     condition: Condition
     tool_use_id: str = ""
-    """The call that waits, if it is one."""
+    """The waiting call, if any."""
 
 
 class Answered(Journaled):
-    """The answer about a call that a person, or a lead, was asked about; also that there was none."""
+    """The answer of a person or a lead about a call, or the fact that none came."""
 
     kind: Literal["answered"] = "answered"
     tool_use_id: str
     allowed: bool
     reason: str = ""
-    """The words that go with it: why not, feedback on a plan, the answer to a question."""
+    """The reason for a refusal, feedback on a plan, or the answer to a question."""
     by: str = ""
     mode: PermissionMode | None = None
-    """The permission mode that holds from now on."""
+    """The new permission mode."""
     plan: str = ""
-    """A plan about which nobody could be asked: it is the agent's answer."""
+    """A plan that no one could approve: it becomes the agent's answer."""
 
 
 class Ruled(Journaled):
-    """What a small model said of a call that its agent's mode would have a person asked about (the mode `auto`)."""
+    """A small model's ruling on a call that would else be put to a person (the mode `auto`)."""
 
     kind: Literal["ruled"] = "ruled"
     tool_use_id: str
     answer: Literal["allow", "deny", "ask"]
-    """`ask`: the person is asked."""
+    """`ask`: ask the person."""
     reason: str
     model: str = ""
     usage: Usage = Usage()
@@ -187,47 +187,47 @@ class Ruled(Journaled):
 
 
 class Grading(Journaled):
-    """A grader exists. Written in the same atomic step that makes it."""
+    """A grader was started. Written in the atomic step that makes it."""
 
     kind: Literal["grading"] = "grading"
     grader: str
-    """Its agent id."""
+    """The grader's agent id."""
     attempt: int
     number: int = 1
-    """The how manyeth of this attempt: one that ends without a verdict has a successor."""
+    """Number of the grader in this attempt: one that ends without a verdict has a successor."""
 
 
 class Verdict(Journaled, VerdictView):
-    """A check, or a grader, has spoken about the work that was handed in."""
+    """The verdict of a check or a grader on the submitted work."""
 
     kind: Literal["verdict"] = "verdict"
     report: str = ""
-    """A check's output, cut; a grader's findings."""
+    """A check's output, cut, or a grader's findings."""
     duration_seconds: float = 0.0
     text: str = ""
-    """What enters the conversation, so that the agent goes on; empty if it does not."""
+    """Text for the conversation, so that the agent continues; empty if it ends."""
 
 
 class Compacted(Journaled):
-    """From here on requests hold a summary in place of what was said before; the journal keeps all of it.
+    """A summary replaces the earlier conversation in requests; the journal keeps all of it.
 
-    After the summary comes `state`, which was rendered from records and is true whatever the summary says.
+    After the summary comes `state`, which is rendered from records and correct whatever the summary says.
     """
 
     kind: Literal["compacted"] = "compacted"
     form: Literal["block", "text", "bare"]
-    """`block`: the API's own, which alone can be followed by what was said after it. `text`: a message. `bare`: there is none."""
+    """`block`: the API's own, which alone can be followed by kept replies. `text`: a message. `bare`: no summary."""
     kept: int = 0
-    """How many of the last replies stay in the conversation, with all that follows the first of them; of a `block` only."""
+    """Number of last replies that stay in the conversation, with everything after the first of them; `block` only."""
     through: int = 0
-    """The number of the last entry that the summary stands for; 0: it lies in the journal that a fork began with."""
+    """Number of the last entry that the summary covers; 0: it is in the journal that a fork began with."""
     block: Block | None = None
     summary: str = ""
     state: str
     trigger: Literal["auto", "manual", "overflow"] = "auto"
     focus: str = ""
     asked: str = ""
-    """Of the request by a person that it carries out."""
+    """Id of the person's request for a summary."""
     tokens_before: int = 0
     usage: Usage = Usage()
     cost_usd: float = 0.0
@@ -236,11 +236,11 @@ class Compacted(Journaled):
     request_sha: str = ""
     duration_seconds: float = 0.0
     folded: dict[str, Any] | None = None
-    """What the journal amounts to with this entry (`swarm.agent.snapshot`): whoever understands it need not read what lies before."""
+    """Folded state including this entry (`swarm.agent.snapshot`), so that readers can skip earlier entries."""
 
 
 class CompactionFailed(Journaled):
-    """No summary came about; it may have cost something."""
+    """An attempt at a summary failed; it may have cost something."""
 
     kind: Literal["compaction_failed"] = "compaction_failed"
     error: str
@@ -254,18 +254,18 @@ class CompactionFailed(Journaled):
 
 
 class HooksBegun(Journaled):
-    """Hooks of an event are about to run. Without a `hooked` of it they may have run, and are not run again."""
+    """Hooks of an event are about to run. Without a matching `hooked` they are not run again."""
 
     kind: Literal["hooks_begun"] = "hooks_begun"
     event: str
-    """Its id: the event's name, and what it is about."""
+    """Event id: the event's name and its subject."""
 
 
 HookOutcome = Literal["ok", "refused", "failed", "timed_out", "interrupted", "not_run"]
 
 
 class HookRun(BaseModel):
-    """What became of one hook."""
+    """The outcome of one hook."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -276,48 +276,48 @@ class HookRun(BaseModel):
     source: str
     outcome: HookOutcome
     why: str = ""
-    """In a line, for people."""
+    """One line for people."""
     duration_seconds: float = 0.0
 
 
 class Hooked(Journaled):
-    """What the hooks of an event said. It takes effect by this entry, and by nothing else."""
+    """The results of an event's hooks. They take effect by this entry alone."""
 
     kind: Literal["hooked"] = "hooked"
     event: str
     name: str
     tool_use_id: str = ""
-    """The call that it is about, if it is about one."""
+    """The call concerned, if any."""
     runs: list[HookRun]
     decision: Literal["", "allow", "ask", "deny", "block"] = ""
     reason: str = ""
     input: dict[str, Any] | None = None
-    """What the call is given in place of what the model gave it."""
+    """Replacement for the call's input."""
     output: str | None = None
-    """What the model reads as the call's result, in place of it."""
+    """Replacement for the call's result."""
     text: str = ""
-    """What enters the conversation; of `PreCompact`: what the summary must hold."""
+    """Text for the conversation; of `PreCompact`: content that the summary must hold."""
     stop: str = ""
-    """The run ends, for this reason."""
+    """The reason to end the run, if any."""
     said: str = ""
-    """For people."""
+    """A message for people."""
     commit: str = ""
-    """What the workspace holds after them, where that is known."""
+    """Commit of the workspace after the hooks, where known."""
 
     @property
     def changed(self) -> bool:
-        """Whether anything is otherwise because of it."""
+        """Whether the hooks had any consequence."""
         return bool(self.decision or self.stop or self.text) or self.input is not None or self.output is not None
 
 
 class Resumed(Journaled):
-    """After its end the agent goes on, in another run: somebody wrote to it. The message follows as mail."""
+    """The agent continues after its end because of a message, which follows as mail."""
 
     kind: Literal["resumed"] = "resumed"
 
 
 class Replayed(Journaled):
-    """All before this it has lived in another job: here it goes on, with its limits anew."""
+    """Earlier entries come from another job. The agent continues here, with fresh limits."""
 
     kind: Literal["replayed"] = "replayed"
 
@@ -330,13 +330,13 @@ class Finished(Journaled):
     text: str = ""
     """The answer; may hold partial work when the state is not `completed`."""
     reason: str = ""
-    """Why, when it is not `completed`."""
+    """Reason, when the state is not `completed`."""
     data: Any = None
-    """The answer as data, when a schema was asked for: what `text` holds, parsed and valid."""
+    """The answer as data, parsed and valid, when a schema was asked for."""
     stopped_at: Literal["", "turns", "tokens", "budget", "time", "context"] = ""
     """The limit that ended it."""
     commit: str = ""
-    """What the workspace holds at the end, if it is the agent's own."""
+    """Commit of the workspace at the end, if it is the agent's own."""
 
 
 _OfTalk = Started | Prompt | Assistant | ModelFailed | Mail | Exchanged | Compacted | CompactionFailed
@@ -348,7 +348,7 @@ _ADAPTER: TypeAdapter[Entry] = TypeAdapter(Entry)
 
 
 def encode_entry(entry: Entry) -> str:
-    """An entry as it is stored. There is none that cannot be: see `swarm.core.plain`."""
+    """Encode an entry for storage. This always succeeds: see `swarm.core.plain`."""
     return clean(entry).model_dump_json()
 
 
@@ -363,5 +363,5 @@ def decode_entry(data: str | bytes, *, agent_id: str, number: int) -> Entry:
         first = error.errors()[0]
         raise JournalError(
             f"agent {agent_id}: journal entry {number} cannot be read ({first['msg']}); "
-            f"it was probably written by a newer version of swarm: upgrade this worker"
+            f"a newer version of swarm probably wrote it: upgrade this worker"
         ) from error

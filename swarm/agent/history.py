@@ -1,10 +1,10 @@
-"""The fold: from a journal to what the agent knows. Pure.
+"""The fold: from a journal to the agent's state. Pure.
 
-`History.apply` takes in one entry; `swarm.agent.decision` says what comes after. Both depend on nothing but the journal (and the kinds
+`History.apply` takes in one entry; `swarm.agent.decision` chooses the next action. Both depend on nothing but the journal (and the kinds
 of tools), so the next turn, a restart after a crash and a wake a week later are one code path.
 
 Guarantees: no `tool_use` is ever sent without its `tool_result`; results come first in the user message that answers them;
-messages only ever grow at the end, so a request's prefix stays byte for byte what the last request sent.
+messages only grow at the end, so a request begins with the last one's bytes.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ from swarm.definitions.tools import Kind, row_of
 from swarm.models import Block, Usage
 
 BAD_IMAGE = "bad_image"
-"""The kind of a failure that says: the model's server cannot use an image of the conversation."""
+"""Error kind: the model's server cannot use an image of the conversation."""
 OVERFLOWED = "model_context_window_exceeded"
-"""Why a reply stopped that had no room left."""
+"""Stop reason of a reply that had no room left."""
 
 
 @dataclass
 class History(HistoryState):
-    """What the entries so far amount to; `apply` takes in the next one."""
+    """State after the entries so far; `apply` takes in the next one."""
 
     def apply(self, entry: Entry) -> None:
         """Take in the next entry. Raises `JournalError` for one that cannot follow."""
@@ -73,10 +73,10 @@ class History(HistoryState):
                 f"agent {self.agent_id}: entry {self.length + 1} ({entry.kind}) "
                 f"{'follows' if self.finished else 'does not follow'} the end of a run"
             )
-        # One that nobody ran may be ended from outside, and go on.
+        # An agent that never ran can be ended from outside, and continue.
         begins = isinstance(entry, Started) and not isinstance(entry, Redefined)
         if begins == (self.spec is not None) and not isinstance(entry, Finished | Resumed):
-            raise JournalError(f"agent {self.agent_id}: entry {self.length + 1} is {entry.kind}; a life starts once")
+            raise JournalError(f"agent {self.agent_id}: entry {self.length + 1} is {entry.kind}; a history starts once")
         self.length += 1
         if self.ledger is not None:
             self.ledger.note(entry, self.length)
@@ -86,7 +86,7 @@ class History(HistoryState):
         getattr(self, f"_take_{entry.kind}")(entry)
 
     def inherit(self, parent: History) -> None:
-        """Begin a fork: take over the parent's conversation, byte for byte, with a result for each call that has none yet."""
+        """Begin a fork: copy the parent's conversation, with a result for each unanswered call."""
         self.system, self.tools, self.kinds, self.opened = parent.system, parent.tools, parent.kinds, parent.opened
         self.servers = dict(parent.servers)
         self.messages = [dict(message) for message in parent.messages]
@@ -109,7 +109,7 @@ class History(HistoryState):
         self.mode, self.commit = entry.spec.mode, entry.spec.base
         self.guidance = entry.guidance
         if entry.guidance:
-            # A block of its own, and the first: all agents of the job that have it begin alike.
+            # The first block, on its own: all agents of the job that have it begin alike.
             self._say({"type": "text", "text": entry.guidance})
         self.ledger = WorkLedger() if entry.spec.definition.coordination else None
 
@@ -124,7 +124,7 @@ class History(HistoryState):
         match entry.purpose:
             case "final_answer":
                 self.final_answer = entry
-                # What comes now is the answer itself, not the rest of one that was cut off.
+                # The next reply is the answer itself, not the rest of a cut one.
                 self.reply_text.break_off()
             case "warning":
                 self.warned.add(entry.limit)
@@ -148,7 +148,7 @@ class History(HistoryState):
         self.failures += 1
         self.failure = entry
         if entry.error_kind == BAD_IMAGE and not entry.permanent:
-            # A list of its own: whoever has read the old one only looks at what comes to its end.
+            # A new list, because readers of the old one only look at its end.
             self.messages = drop_images(self.messages)
         self.context.overflows += entry.error_kind == TOO_LARGE
 
@@ -222,7 +222,7 @@ class History(HistoryState):
             self._say({"type": "text", "text": entry.text})
             self.judged = {}
             if self.last is not None and not self.last.content:
-                # The conversation does not hold an empty reply, so what was said of it could not be told from what came before.
+                # The conversation does not hold an empty reply, so the verdict would seem to be about the one before.
                 self.last = None
                 self.reply_text.break_off()
 
@@ -230,11 +230,11 @@ class History(HistoryState):
         self.hooks.begin(entry)
 
     def _take_hooked(self, entry: Hooked) -> None:
-        """Have what hooks said take effect."""
+        """Apply the hooks' decisions."""
         self.hooks.end(entry)
         call_id = entry.tool_use_id
         if entry.input is not None and call_id in self.pending:
-            # The conversation keeps what the model wrote: thinking is bound to it.
+            # The conversation keeps the model's own input, because thinking depends on it.
             self.pending[call_id] = {**self.pending[call_id], "input": entry.input}
         if entry.output is not None and call_id in self._results:
             self._results[call_id] = {**self._results[call_id], "content": entry.output}
@@ -287,7 +287,7 @@ class History(HistoryState):
         self.hooks.forget_turn()
 
     def _take_compacted(self, entry: Compacted) -> None:
-        """Put the summary in the place of what it stands for. Nothing that others hold is changed, only replaced."""
+        """Replace the summarized part by the summary, in new lists: others may hold the old ones."""
         words = "" if self.final_answer is None else self.final_answer.text
         self.messages, cuts = cut_messages(self.messages, self.context.cuts, entry, words)
         self.known_tokens = 0
@@ -322,7 +322,7 @@ class History(HistoryState):
         self.tool_calls += 1
         self._results[entry.tool_use_id] = block
         call = self.pending.pop(entry.tool_use_id)
-        # One that was refused, or never begun, took no time.
+        # A refused call, or one that never began, took no time.
         if entry.duration_seconds or not entry.is_error or entry.tool_use_id in self.spawned:
             self.hooks.ended[entry.tool_use_id] = call
         if not entry.is_error:
@@ -333,7 +333,7 @@ class History(HistoryState):
             self._extend_user(held)
 
     def _note_success(self, call: Block) -> None:
-        """Remember what a call that succeeded means for later."""
+        """Record the lasting consequences of a successful call."""
         row, given = row_of(call["name"]), call["input"]
         if row.heartbeat:
             about = f" {given.get(row.subject)}" if row.heartbeat == "each" else ""
@@ -346,13 +346,13 @@ class History(HistoryState):
 def fold(
     agent_id: str, entries: Iterable[Entry], journal_of: Callable[[str], Iterable[Entry]] | None = None
 ) -> History:
-    """The life that `entries` tell; `journal_of` returns another agent's entries, for the beginning of a fork."""
+    """Fold `entries` into a history; `journal_of` returns the journal that a fork begins with."""
     history = History(agent_id)
     for entry in entries:
         history.apply(entry)
         if isinstance(entry, Started) and entry.spec.fork is not None:
             parent_id = entry.spec.parent_id
             if journal_of is None or parent_id is None:
-                raise JournalError(f"agent {agent_id}: it is a fork, and the journal it begins with was not given")
+                raise JournalError(f"agent {agent_id}: a fork needs the journal that it begins with")
             history.inherit(fold(parent_id, islice(journal_of(parent_id), entry.spec.fork)))
     return history

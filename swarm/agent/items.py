@@ -1,6 +1,6 @@
-"""Items: what a reader sees of a journal, one for each entry (`swarm.agent.transcript` makes them). Pure.
+"""Items: a journal for readers, one item per entry (made in `swarm.agent.transcript`). Pure.
 
-Everybody who shows a journal renders items: the command line, the page, MCP, `ReadAgent`, the stream of events. Nothing here is cut or
+Every view of a journal renders items: the command line, the page, MCP, `ReadAgent`, the stream of events. Nothing here is cut or
 styled: `facts` are for programs, the rest is for people.
 """
 
@@ -27,13 +27,13 @@ class Passage(BaseModel):
     text: str
     title: str = ""
     form: Literal["prose", "plain", "thought"] = "prose"
-    """`prose`: somebody's words, in Markdown. `plain`: every character counts. `thought`: the model's thinking."""
+    """`prose`: Markdown. `plain`: every character counts. `thought`: the model's thinking."""
     detail: bool = False
-    """Only some readers want it."""
+    """Hidden unless a reader asks for details."""
     repeated: bool = False
-    """The reply before it has said the same."""
+    """The preceding reply has the same text."""
     agent: str = ""
-    """Who speaks, if it is another agent."""
+    """The speaker, if another agent."""
 
 
 class MadeCall(BaseModel):
@@ -42,35 +42,35 @@ class MadeCall(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     call: str
-    """Its `tool_use` id."""
+    """The call's `tool_use` id."""
     name: str
     about: str
-    """What it is about, in a line."""
+    """The subject in one line."""
     input: Any = None
     message: str = ""
-    """What it sends to somebody."""
+    """Text of the message that the call sends."""
 
     @property
     def words(self) -> str:
-        """The call in a line."""
+        """The call in one line."""
         return self.about if self.message else f"{self.name} {self.about}".strip()
 
 
 class Fate(BaseModel):
-    """What has become of a call."""
+    """The outcome of a call."""
 
     model_config = ConfigDict(frozen=True)
 
     call: str
     outcome: str
-    """In a word or two, for instance `running`."""
+    """A word or two, for instance `running`."""
     level: Level = ""
     agent: str = ""
-    """The agent that it has started."""
+    """The agent that the call started."""
 
 
 class Item(BaseModel):
-    """What a reader sees of one entry."""
+    """One entry as a reader sees it."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -78,25 +78,25 @@ class Item(BaseModel):
     title: str
     at: float = 0.0
     aside: str = ""
-    """Beside the title: how it came about."""
+    """How it came about, shown beside the title."""
     level: Level = ""
     parts: list[Passage | MadeCall] = []
     fates: list[Fate] = []
-    """Of the calls that it is about: who shows those need not show it by itself."""
+    """Outcomes of the calls concerned. A view that shows the calls need not show this item."""
     about: str = ""
-    """The call that it is about, in a line, if that is known."""
+    """The call concerned in one line, if known."""
     agent: str = ""
-    """The agent that it speaks of."""
+    """The agent concerned."""
     seconds: float = 0.0
     tokens: dict[str, int] = {}
-    """Of a reply: `read`, `cached`, `written`."""
+    """Token counts of a reply: `read`, `cached`, `written`."""
     cost_usd: float | None = None
     facts: dict[str, Any] = {}
-    """For programs."""
+    """Data for programs."""
 
     @property
     def heading(self) -> str:
-        """The title, and what it is about."""
+        """The title and subject."""
         return f"{self.title}: {self.about}" if self.about else self.title
 
 
@@ -107,7 +107,10 @@ _HEADED = ("reply", "mail")
 
 
 def as_text(item: Item, shorten: Callable[[str], str], *, inputs: bool = False) -> str:
-    """An item for a model to read, its longer parts shortened, calls with their `inputs`; empty for what is the runtime's own."""
+    """Render an item for a model with long parts shortened; empty for the runtime's own items.
+
+    `inputs`: include the calls' inputs.
+    """
     if item.kind in _LEFT_OUT:
         return ""
     lines = [] if item.kind in _HEADED else [f"{item.heading}{f' ({item.aside})' if item.aside else ''}"]
@@ -127,7 +130,7 @@ def _write_call(call: MadeCall, *, inputs: bool) -> str:
 
 
 def page_of(told: Iterable[tuple[int, str]], most: int) -> list[tuple[int, str]]:
-    """As many texts as fit into so many characters, and at least one."""
+    """Take as many texts as fit into `most` characters, and at least one."""
     page: list[tuple[int, str]] = []
     size = 0
     for number, text in told:

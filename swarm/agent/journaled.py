@@ -1,4 +1,4 @@
-"""What the kinds of entries have in common, and the condition that a parked agent waits for."""
+"""The common base of all entries, and the condition that a parked agent waits for."""
 
 from __future__ import annotations
 
@@ -8,35 +8,35 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Condition(BaseModel):
-    """What a parked agent waits for. It holds as soon as any of its parts holds."""
+    """A parked agent's wake condition. It holds as soon as any of its parts holds."""
 
     model_config = ConfigDict(frozen=True)
 
     children: list[str] = []
-    """Agents whose end is awaited …"""
+    """Agents whose end is awaited."""
     mode: Literal["all", "any"] = "all"
-    """… all of them, or any of them; the same for tasks."""
+    """Wait for all of the children or tasks, or for any."""
     tasks: list[str] = []
     """Tasks of the board whose completion is awaited."""
     mail: Literal["", "any", "talk"] = ""
     """A message has arrived beyond the journal's cursor; `talk`: one that the runtime did not write."""
     question: str = ""
-    """The id of a question that was asked."""
+    """The id of an open question."""
     event: str = ""
-    """The key of an event from outside, if that is what answers it."""
+    """The key of an external event that answers the question, if any."""
     rest: bool = False
-    """Nothing is left to do but to wait for those who still work for the agent: mail comes, or nobody is at work any more."""
+    """Rest until mail comes, or no agent works for this one any more."""
     budget: tuple[int, int] | None = None
-    """That others' calls are settled, of whose tokens and nano-dollars so much may be left then."""
+    """Wake when the reservations of others' calls fall to so many tokens and nano-dollars."""
     slot: bool = False
-    """The slot that it has asked for: its turn to use the model."""
+    """A requested slot: the agent's turn to use the model."""
     batch: str = ""
-    """The name of a request that was left to a batch, whose reply is awaited."""
+    """The name of a batched request whose reply is awaited."""
     until: float | None = None
-    """A time (Unix seconds) has come: a deadline, or the whole condition when nothing else is set."""
+    """A deadline (Unix seconds); the whole condition when nothing else is set."""
 
     def describe(self) -> str:
-        """The parts of the condition: `2 agents or a message`."""
+        """Describe the condition's parts: `2 agents or a message`."""
         reasons = []
         for ids, what in ((self.children, "agent"), (self.tasks, "task")):
             if ids:
@@ -46,7 +46,7 @@ class Condition(BaseModel):
         elif self.question:
             reasons.append("an answer")
         if self.rest:
-            reasons.append("those who work for it")
+            reasons.append("agents that work for it")
         elif self.mail:
             reasons.append("a message")
         if self.budget:
@@ -61,12 +61,12 @@ class Condition(BaseModel):
 
 
 class Journaled(BaseModel):
-    """What every entry has."""
+    """Fields of every entry."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     v: Literal[1] = 1
     at: float = 0.0
-    """Unix seconds, by the clock of the worker that wrote it: for people, never for decisions."""
+    """Unix seconds by the writing worker's clock: for people, never for decisions."""
     generation: int = 0
-    """The claim under which it was written; filled in by the journal."""
+    """The writer's claim; filled in by the journal."""

@@ -1,6 +1,6 @@
-"""What an agent needs of the worker that runs it, what a worker has, and what that worker lacks then. Pure.
+"""Match agents with workers: requirements, offers, and what a worker lacks. Pure.
 
-A worker looks before it claims: an agent that it cannot serve stays queued for others, and nothing of it is touched.
+A worker checks before it claims: an agent that it cannot serve stays queued for others, untouched.
 """
 
 from __future__ import annotations
@@ -19,62 +19,62 @@ from swarm.definitions.tools import is_mcp, row_of
 ANY_MODEL = "*"
 _HOST = "host:"
 OfferKind = Literal["tool", "tag", "mcp", "host"]
-_NAMED = {"host": "the host", "tool": "the tool", "tag": "the tag", "mcp": "what it takes for MCP"}
+_NAMED = {"host": "the host", "tool": "the tool", "tag": "the tag", "mcp": "support for MCP"}
 SERVERS = "servers"
-"""What a worker offers of the kind `mcp` that can speak with MCP servers."""
+"""The `mcp` offer of a worker that can use MCP servers."""
 
 
 class Needs(BaseModel):
-    """What one agent needs. A field that this code does not know is a newer worker's to judge."""
+    """One agent's requirements. Unknown fields are a newer worker's to judge."""
 
     model_config = ConfigDict(frozen=True)
 
     job: str = ""
     model: str = ""
-    """The model that is asked with the worker's own credentials; empty for a rehearsal, which takes none."""
+    """The model that the worker's own credentials must reach; empty for a rehearsal, which needs none."""
     hub: str = ""
-    """The hub that its files go through …"""
+    """The hub of the agent's files."""
     checkouts: str = ""
-    """… and the folder below which its workspace lies then."""
+    """The folder that holds its workspace, if it has a hub."""
     wants: tuple[str, ...] = ()
-    """What not every worker offers (`tool:charge_card`, `tag:gpu`), in order."""
+    """Requirements that only some workers meet (`tool:charge_card`, `tag:gpu`), in order."""
 
 
 class Has(BaseModel):
-    """What one worker has."""
+    """One worker's offers and state."""
 
     model_config = ConfigDict(frozen=True)
 
     only_job: str | None = None
-    """It is for this job alone; empty: for none now."""
+    """The only job that it serves; empty: none now."""
     lacks: Mapping[str, str] = {}
-    """Models that it cannot use now, and why; `*`: all of them."""
+    """Unusable models and the reason; `*`: all of them."""
     hub: str = ""
     checkouts: str = ""
     offers: Mapping[str, str] = {}
-    """What not every worker has, by kind and name as in `Needs.wants`, with the version of each where it has one."""
+    """Offers that only some workers have, named as in `Needs.wants`, each with its version if any."""
     host: str = ""
     node: str = ""
-    """Its name in Celery and Flower, `NAME@HOST`."""
+    """The worker's name in Celery and Flower, `NAME@HOST`."""
     processes: int = 0
-    """How many agents it can run at once."""
+    """Number of agents that can run at once."""
     version: str = ""
     provider: str = ""
     started_at: float = 0.0
     """Unix seconds, by its own clock."""
     draining: bool = False
-    """It takes no agents now."""
+    """The worker takes no agents now."""
     broken: tuple[str, ...] = ()
-    """What is wrong with tools that it should have and goes on without."""
+    """Faults of tools that the worker should have and runs without."""
 
     @property
     def special(self) -> list[str]:
-        """What it offers beyond its being where it is."""
+        """Offers other than the worker's host."""
         return [name for name in self.offers if not name.startswith(_HOST)]
 
 
 def read_needs(document: str) -> Needs | None:
-    """What an agent's record says that it needs; None: a newer version wrote it, and whom it takes is not known."""
+    """Read an agent's requirements; None if a newer version wrote them."""
     try:
         return Needs.model_validate_json(document)
     except ValidationError:
@@ -82,7 +82,7 @@ def read_needs(document: str) -> Needs | None:
 
 
 def read_workers(documents: Iterable[str]) -> list[Has]:
-    """What workers say that they have. Of one that a newer version wrote nothing is known, and it is left out."""
+    """Read the workers' records. Those of newer versions are left out."""
     found = []
     for document in documents:
         with suppress(ValidationError):
@@ -91,7 +91,7 @@ def read_workers(documents: Iterable[str]) -> list[Has]:
 
 
 def find_files_lack(needs: Needs, has: Has) -> str:
-    """Why an agent's files cannot be brought to a worker; empty if they can, or need not be."""
+    """Explain why an agent's files cannot reach a worker; empty if they can or need not."""
     if not needs.hub:
         return ""
     if needs.hub != has.hub:
@@ -102,17 +102,17 @@ def find_files_lack(needs: Needs, has: Has) -> str:
 
 
 def offer(kind: OfferKind, name: str) -> str:
-    """How something that not every worker has is called in needs and offers."""
+    """Name something that only some workers have, as needs and offers do."""
     return f"{kind}:{name}"
 
 
 def needs_of(
     spec: AgentSpec, given: Iterable[str] = (), *, serving: bool = False, servers: Iterable[str] = ()
 ) -> Needs:
-    """What this agent needs: what its definition requires, and of tools from outside those that it lists, or was `given` already.
+    """Return an agent's requirements: its definition's, and its tools from outside.
 
-    `serving`: its job has MCP servers for it, of which not every worker has those of the keys `servers`. One that lists no tools gets
-    what the worker has that begins it, and needs that from then on.
+    `given` are external tools that it already has. `serving`: its job has MCP servers for it; `servers` are the keys of those on some
+    workers only. An agent that lists no tools gets those of its first worker, and needs them from then on.
     """
     listed = (canonical_tool(split_pattern(entry)[0]) for entry in spec.definition.tools or ())
     given = list(given)
@@ -131,20 +131,20 @@ def needs_of(
 
 
 def find_unmet(needs: Needs, has: Has) -> str:
-    """Why a worker cannot serve an agent; empty if it can."""
+    """Explain why a worker cannot serve an agent; empty if it can."""
     if has.only_job is not None and needs.job != has.only_job:
-        return f"it is there for {has.only_job} only" if has.only_job else "it is kept for the next command's job"
+        return f"it serves {has.only_job} only" if has.only_job else "it is reserved for the next command's job"
     if lack := find_files_lack(needs, has):
         return lack
     if missing := [want for want in needs.wants if want not in has.offers]:
-        return f"it has not {' and '.join(_in_words(want, has) for want in missing)}"
+        return f"it lacks {' and '.join(_in_words(want, has) for want in missing)}"
     if not needs.model:
         return ""
     return has.lacks.get(ANY_MODEL) or has.lacks.get(needs.model, "")
 
 
 def find_differing(workers: Iterable[Has]) -> list[str]:
-    """What these workers have in several versions, by name."""
+    """Return the names that these workers offer in several versions."""
     versions: dict[str, set[str]] = {}
     for has in workers:
         for name, version in has.offers.items():
@@ -153,16 +153,16 @@ def find_differing(workers: Iterable[Has]) -> list[str]:
 
 
 def find_common_lack(needs: Needs, workers: Collection[Has]) -> str:
-    """Why none of these workers can serve an agent; empty if one can."""
+    """Explain why none of these workers can serve an agent; empty if one can."""
     lacks = [find_unmet(needs, has) for has in workers]
     if not all(lacks):
         return ""
-    # Those that are there for other jobs say nothing about this one.
+    # Workers of other jobs say nothing about this one.
     ours = [lack for lack, has in zip(lacks, workers, strict=True) if has.only_job in (None, needs.job)]
     if found := "; ".join(dict.fromkeys(ours)):
         return found
     wanted = f", which needs {' and '.join(map(_in_words, needs.wants))}" if needs.wants else ""
-    return f"no worker is there that serves it{wanted}"
+    return f"no worker takes this agent{wanted}"
 
 
 def _in_words(want: str, has: Has = Has()) -> str:  # noqa: B008 (it is frozen)

@@ -1,4 +1,4 @@
-"""The parts of items: messages taken apart again, the blocks of a reply, what a call is about. Pure."""
+"""The parts of items: messages, the blocks of a reply, a call's subject. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from swarm.definitions.tools import Kind, row_of
 
 
 def read_messages(rendered: str) -> list[Passage]:
-    """The messages of a `mail` entry; what cannot be taken apart stays as it is."""
+    """Parse the messages of a `mail` entry; unreadable text stays unchanged."""
     try:
         elements = list(ElementTree.fromstring(f"<mail>{rendered}</mail>"))
     except ElementTree.ParseError:
@@ -39,7 +39,7 @@ def _read_message(element: Element) -> Passage:
 
 
 def read_block(block: Mapping[str, Any]) -> Passage | MadeCall:
-    """A block of a reply."""
+    """Convert a block of a reply."""
     match block.get("type"):
         case "text":
             return Passage(text=str(block.get("text", "")))
@@ -73,7 +73,7 @@ def _describe_sending(given: Mapping[str, Any]) -> str:
 
 
 def describe_images(blocks: Iterable[Mapping[str, Any]]) -> list[Passage]:
-    """A passage in place of each image."""
+    """Describe each image in a passage."""
     found = [block.get("source") or {} for block in blocks if block.get("type") == "image"]
     sizes = [len(str(source.get("data", ""))) * 3 // 4 for source in found]
     told = [f"an image, {source.get('media_type')}, {size:,} bytes" for source, size in zip(found, sizes, strict=True)]
@@ -81,16 +81,16 @@ def describe_images(blocks: Iterable[Mapping[str, Any]]) -> list[Passage]:
 
 
 def detail(title: str, text: str) -> Passage:
-    """A text that only some readers want."""
+    """Make a passage that is shown only on request."""
     return Passage(title=title, text=text, form="plain", detail=True)
 
 
 def join(parts: Iterable[Passage | MadeCall], form: str) -> str:
-    """The texts of one form."""
+    """Join the texts of one form."""
     texts = (part.text for part in parts if isinstance(part, Passage) and part.form == form)
     return "\n\n".join(text for text in texts if text)
 
 
 def write(data: Any) -> str:
-    """Data for people."""
+    """Format data for people."""
     return json.dumps(data, ensure_ascii=False, indent=2)

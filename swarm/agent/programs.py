@@ -1,7 +1,7 @@
-"""What an agent does next whose definition is a program: run it with what it was told, and return what that said. Pure.
+"""A program in place of a model: run it with the agent's input and return its result. Pure.
 
-It stands where a model stands for others. So all around it is theirs: the journal, what a kill in the middle of a call leaves, schemas and
-checks of the answer, messages that come after it, limits, cancelling.
+Everything else works as for other agents: the journal, a kill in the middle of a call, schemas and checks of the answer, later messages,
+limits, cancelling.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _EMPTY = "(The program returned nothing.)"
 
 
 class ProgramModel:
-    """Answers for one agent."""
+    """A model whose replies come from one agent's program."""
 
     def __init__(self, spec: AgentSpec) -> None:
         self._spec = spec
@@ -31,7 +31,7 @@ class ProgramModel:
         on_words: Hear | None = None,
         on_limits: ApplyLimits | None = None,
     ) -> Reply:
-        """A call of the program, or its result as the answer. Raises `PermanentModelError` where the program failed."""
+        """Return the program's call or result. Raises `PermanentModelError` if the program failed."""
         told, result = _split(request.messages)
         ran = result is not None
         if request.tools_allowed and (told or not ran):
@@ -39,22 +39,22 @@ class ProgramModel:
                 [self._call(told if ran else self._first(request.messages), request.messages)], "tool_use"
             )
         if result is None:
-            raise PermanentModelError("the program was not begun", kind="program")
+            raise PermanentModelError("the program was not started", kind="program")
         text = _text_of(result)
         if result.get("is_error"):
             raise PermanentModelError(text, kind="program")
         return self._reply([{"type": "text", "text": text or _EMPTY}], "end_turn")
 
     def limit_class(self, model: str) -> str:
-        """Nobody's: it asks no server."""
+        """Return no class: a program calls no server."""
         return ""
 
     def summarizes(self, model: str) -> bool:
-        """There is nothing that could be made shorter."""
+        """Return False: a program has no conversation to shorten."""
         return False
 
     def _first(self, messages: list[dict[str, Any]]) -> str:
-        """Its task without what a model is told of its surroundings, and whatever was said before it began."""
+        """Return the task without its surroundings, and all texts from before the start."""
         said = [block["text"] for message in messages for block in message["content"] if block.get("type") == "text"]
         return "\n\n".join([self._spec.prompt, *said[1:]])
 
@@ -73,7 +73,7 @@ class ProgramModel:
 
 
 def _split(messages: list[dict[str, Any]]) -> tuple[str, dict[str, Any] | None]:
-    """What was said since the program ran last, and that run's result; None if it did not run yet."""
+    """Return the texts since the program's last run, and its result; None before the first."""
     since: list[str] = []
     for message in reversed(messages):
         for block in reversed(message["content"]):

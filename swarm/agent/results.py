@@ -1,4 +1,4 @@
-"""Structured results: reading an answer as data that fits a JSON schema."""
+"""Structured results: answers as data that fits a JSON schema."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from swarm.agent.validation import find_fault, find_remote_reference
 from swarm.core.plain import clean, find_unfit, load_json
 
 MAX_CORRECTIONS = 2
-"""How often an answer that does not fit is sent back."""
+"""How often an unfit answer is sent back."""
 _FENCED = re.compile(r"```(?:json)?[ \t]*\n(.*?)```", re.DOTALL)
 _SHOWN = 500
 
 
 def result_instructions(schema: dict[str, Any]) -> str:
-    """What an agent is told about the form of its answer."""
+    """Return an agent's instructions for the form of its answer."""
     return (
         "Your final answer must be one JSON document that is valid for this schema, and nothing else, no text around it:\n"
         + json.dumps(schema, ensure_ascii=False)
@@ -24,9 +24,9 @@ def result_instructions(schema: dict[str, Any]) -> str:
 
 
 def read_result(text: str, schema: dict[str, Any]) -> tuple[Any, str]:
-    """The data in an answer and an empty string; or None and what is wrong with it, as a message to the agent.
+    """Return an answer's data and an empty string, or None and its fault for the agent.
 
-    The whole text is the document, or the last fenced block in it is.
+    The document is the whole text or its last fenced block.
     """
     fenced = _FENCED.findall(text)
     document = fenced[-1] if fenced and not text.lstrip().startswith(("{", "[")) else text
@@ -42,7 +42,7 @@ def read_result(text: str, schema: dict[str, Any]) -> tuple[Any, str]:
 
 
 def check_schema(schema: Any) -> str:
-    """What is wrong with a schema; empty when it can be used."""
+    """Explain why a schema cannot be used; empty if it can."""
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import SchemaError
 
@@ -53,7 +53,7 @@ def check_schema(schema: Any) -> str:
     except RecursionError:
         return "it is nested too deeply"
     if reference := find_remote_reference(schema):
-        return f"its reference {reference[:_SHOWN]!r} leads out of it, and nothing is fetched; write what it means under `$defs`"
+        return f"its reference {reference[:_SHOWN]!r} leads out of it, and nothing is fetched; write its target under `$defs`"
     return ""
 
 

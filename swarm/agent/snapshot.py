@@ -1,6 +1,6 @@
-"""What a journal amounts to at a cut, kept with the entry that made it: whoever loads the agent reads from there on.
+"""Folded state at a cut, stored with its entry, so that loading an agent begins there.
 
-It is a shortcut and no state: the whole journal gives the same life, and does where this is missing or of another version.
+It is a shortcut, not state: the whole journal gives the same history, and is used where the snapshot is missing or of another version.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from swarm.agent.history import History
 
 _VERSION = 2
 _ELSEWHERE = {"spec", "system", "tools", "kinds", "guidance"}
-"""They are in the journal's first entry, or in that of the agent that a fork began with."""
+"""Fields stored in the journal's first entry, or in that of the agent that a fork began with."""
 
 
 @cache
@@ -25,14 +25,14 @@ def _adapter() -> TypeAdapter[History]:
 
 
 def foresee(history: History, entry: Compacted) -> dict[str, Any]:
-    """What the life will amount to once it has taken in this entry; it has not changed."""
+    """Return the folded state after this entry; the history stays unchanged."""
     ahead = copy.copy(history)
     ahead.apply(entry)
     return {"v": _VERSION, "history": _adapter().dump_python(ahead, mode="json", exclude=_ELSEWHERE)}
 
 
 def restore(agent_id: str, started: Started, prefix: Started, entry: Compacted) -> History | None:
-    """The life at this entry; None if the snapshot cannot be used here.
+    """Restore the history at this entry; None if the snapshot cannot be used here.
 
     `prefix` has the system prompt and the tools: for a fork it is another agent's first entry.
     """

@@ -1,4 +1,4 @@
-"""What an agent is started with: fixed when it is spawned, stored in its record, never changed."""
+"""An agent's spec: fixed when it is spawned, stored in its record, never changed."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from swarm.permissions.rules import Rules
 
 SPEC_VERSION: Literal[1] = 1
 DEFAULT_AGENT = "build"
-"""The type of a job's first agent, unless somebody says another."""
+"""Default type of a job's first agent."""
 
 
 class Files(BaseModel):
-    """How the files of a job are kept, beside lying where they lie."""
+    """Storage of a job's files, besides the workspace."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     hub: str = ""
-    """The hub that they go through, so that every host can have them; empty: snapshots are kept on the host that makes them."""
+    """The hub that makes files available to every host; empty: snapshots are kept on the host that makes them."""
     setup: Setup | None = None
-    """What is run once in each checkout, before its agent goes on there."""
+    """Setup that is run once in each checkout before its agent continues there."""
 
 
 class AgentSpec(BaseModel):
-    """Everything an agent needs to begin, self-contained: a worker needs no file of the person who asked."""
+    """Everything an agent needs to begin; a worker needs no file of the submitter."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -45,46 +45,46 @@ class AgentSpec(BaseModel):
     model: str
     """A full model id."""
     mode: PermissionMode = "acceptEdits"
-    """The permission mode it begins in."""
+    """The initial permission mode."""
     after_plan: PermissionMode | None = None
-    """The most it may be permitted once its plan is approved; None: it is not in plan mode, or cannot leave it."""
+    """The most permissive mode after its plan is approved; None: not in plan mode, or cannot leave it."""
     rules: Rules = Rules()
-    """What its definition, and those of its ancestors, take away, beside the job's rules."""
+    """Restrictions by its definition and its ancestors', beside the job's rules."""
     folders: list[str] = []
-    """Further folders, absolute and resolved, that it may work in as in the workspace."""
+    """Further folders, absolute and resolved, with the same access as the workspace."""
     network: bool = False
-    """Its processes may use the network."""
+    """Whether the agent's processes may use the network."""
     workspace: str
     cwd: str = ""
-    """The folder below the workspace that its commands begin in and that its relative paths are relative to; empty: the workspace."""
+    """Start folder of commands and relative paths, below the workspace; empty: the workspace."""
     isolation: Isolation = "none"
-    """Whether the workspace is a copy of its own, which nobody else works in."""
+    """Whether the workspace is the agent's own copy."""
     host: str = ""
-    """The one host that it may run on; empty: any."""
+    """The only host that may run the agent; empty: any."""
     max_seconds: float | None = None
-    """How long each of its runs may take."""
+    """Time limit of each run."""
     base: str = ""
     """The commit that its workspace begins as, where it has one of its own."""
     files: Files | None = None
-    """None: files lie in the workspace, and nothing else is done about them."""
+    """File storage; None: files stay in the workspace, with no copies."""
     name: str | None = None
-    """Its name in the job's directory, besides its id."""
+    """Name in the job's directory, besides the id."""
     background: bool = False
-    """Its parent does not wait: its end arrives there as a message."""
+    """The parent does not wait: it receives the end as a message."""
     teammate: bool = False
-    """It lives on after a task: idle, without a process, until a message or a task comes."""
+    """The agent stays after a task: idle, without a process, until a message or a task comes."""
     role: str | None = None
-    """Of a teammate: which tasks of the board are for it."""
+    """A teammate's role, which selects its tasks on the board."""
     helper: bool = False
-    """The runtime started it, for its parent: the limits of depth and of the number of agents are not for it."""
+    """The runtime started it for its parent: limits of depth and number of agents do not apply."""
     fork: int | None = Field(default=None, ge=1)
-    """It begins with its parent's conversation, as the first so many entries of the parent's journal tell it."""
+    """Number of entries of the parent's journal that the conversation begins with."""
     has_tools: list[str] | None = None
-    """Of a fork that is of another type than its parent: which of the tools that its requests begin with it may call; None: all."""
+    """Callable tools of a fork of another type than its parent; None: all."""
     summaries: bool = False
-    """A small model tells people what it does, meanwhile and at the end."""
+    """A small model reports progress and the end to people."""
     batch: bool = False
-    """It has time: its one request goes by the Message Batches API, at half the price."""
+    """The one request goes by the Message Batches API, at half the price."""
     base_url: str | None = None
     """A rehearsal server's URL; only loopback addresses are honoured, and only with a worthless key."""
     limits: Limits = Limits()
@@ -92,36 +92,36 @@ class AgentSpec(BaseModel):
 
     @property
     def called(self) -> str:
-        """What others call it: its name, else `root` or its id."""
+        """Name for others: its own, else `root` or its id."""
         return self.name or ("root" if self.parent_id is None else self.agent_id)
 
     @property
     def superiors(self) -> set[str]:
-        """Whose words bind it: its job's person, and its parent."""
+        """Ids of the senders that bind it: its job's person and its parent."""
         return {self.job_id, self.parent_id or self.job_id}
 
     @property
     def is_carried(self) -> bool:
-        """Whether its files follow it: the workspace is its own, and equal to what its journal names last whenever a segment begins."""
+        """Whether files follow the agent: its workspace equals the journal's last commit at each segment."""
         return self.files is not None and self.files.hub != ""
 
     def workspace_for(self, agent_id: str) -> str:
-        """Of an agent that this one starts: its own; where files are carried a copy beside it, which may be on another host."""
+        """Return a child's workspace: the same, or a carried copy, possibly on another host."""
         given = PurePath(self.workspace)
         return str(given.parent.with_name(agent_id) / given.name) if self.is_carried else self.workspace
 
     @property
     def reading_place(self) -> str:
-        """What the checkout is called that those have on a host who read the same tree of the job."""
+        """Name of the checkout that the readers of one tree of the job share on a host."""
         return f"{self.job_id}-{self.base[:12]}"
 
     @property
     def reads_with_others(self) -> bool:
-        """Whether it works in such a checkout."""
+        """Whether the agent works in a shared reading checkout."""
         return self.is_carried and PurePath(self.workspace).parent.name == self.reading_place
 
     def beside_readers(self) -> AgentSpec:
-        """The same; if it can change nothing and its files are carried, it shares a checkout with who else reads that tree."""
+        """Return the spec with a shared checkout if the agent is read-only and files are carried."""
         if not (self.is_carried and self.base and self.definition.read_only):
             return self
         given = PurePath(self.workspace)
@@ -129,7 +129,7 @@ class AgentSpec(BaseModel):
 
     @property
     def plan_file(self) -> str:
-        """The one file that it may write in plan mode."""
+        """The only writable file in plan mode."""
         return f"{self.workspace}/.swarm/plans/{self.agent_id}.md"
 
     @property
@@ -139,5 +139,5 @@ class AgentSpec(BaseModel):
 
     @property
     def log_name(self) -> str:
-        """The same for logs: a root's description is made from its prompt, which stays out of them."""
+        """The label for logs: a root's description is made from its prompt, which stays out of them."""
         return self.label if self.parent_id else f"{self.definition.name}: {self.job_id}"

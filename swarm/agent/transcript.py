@@ -1,4 +1,4 @@
-"""From a journal's entries to items: all that is decided about what a reader sees of each kind of entry. Pure."""
+"""Convert journal entries to items; all decisions on what readers see are here. Pure."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from swarm.agent.passages import describe_images, detail, join, read_block, read
 
 _PURPOSES = {
     "task": "task",
-    "continue": "goes on",
+    "continue": "continues",
     "warning": "warning of the runtime",
-    "final_answer": "asked for its last words",
+    "final_answer": "asked for its final answer",
     "schema": "the answer was sent back",
     "coordination": "the end came too early",
 }
@@ -27,14 +27,14 @@ _UNHEARD = {
 
 
 class Narrator:
-    """Tells one journal, entry by entry. It may begin anywhere."""
+    """Converts one journal, entry by entry. It may begin anywhere."""
 
     def __init__(self) -> None:
         self._calls: dict[str, MadeCall] = {}
         self._said, self._rehearsed = "", False
 
     def item(self, entry: e.Entry) -> Item:
-        """What a reader sees of the next entry."""
+        """Return the item of the next entry."""
         item: Item = getattr(self, f"_{entry.kind}")(entry)
         calls = [self._calls[fate.call].words for fate in item.fates if fate.call in self._calls]
         return item.model_copy(update={"at": entry.at, "about": ", ".join(calls)})
@@ -62,7 +62,7 @@ class Narrator:
         return Item(kind="start", title=title, aside=", ".join(about), parts=parts, facts={"tools": names})
 
     def _redefined(self, entry: e.Redefined) -> Item:
-        return self._started(entry, "goes on by another definition")
+        return self._started(entry, "continues with another definition")
 
     def _prompt(self, entry: e.Prompt) -> Item:
         limit = f"limit of {entry.limit}" if entry.limit else ""
@@ -117,14 +117,14 @@ class Narrator:
 
     def _compacted(self, entry: e.Compacted) -> Item:
         last = "the last reply" if entry.kept == 1 else f"the last {entry.kept} replies"
-        above = f"what stands above, but for {last}," if entry.kept else "what stands above,"
-        summary = entry.summary or "(No summary could be made: it goes on from records alone.)"
-        how = f"{entry.trigger}, {entry.tokens_before:,} tokens before, by {entry.model or 'nobody'}"
+        above = f"the text above except {last}" if entry.kept else "the text above"
+        summary = entry.summary or "(No summary could be made: it continues from records alone.)"
+        how = f"{entry.trigger}, {entry.tokens_before:,} tokens before, by {entry.model or 'no model'}"
         return Item(
             kind="cut",
-            title=f"the model no longer sees {above} but a summary of it",
+            title=f"the model now sees a summary instead of {above}",
             aside=how,
-            parts=[Passage(text=summary), detail("what it was told again, from records", entry.state)],
+            parts=[Passage(text=summary), detail("state from records", entry.state)],
             cost_usd=self._cost(entry),
             facts={
                 **{name: getattr(entry, name) for name in ("trigger", "form", "model")},
@@ -133,7 +133,7 @@ class Narrator:
         )
 
     def _compaction_failed(self, entry: e.CompactionFailed) -> Item:
-        return Item(kind="note", title=f"no summary came about ({entry.error_kind}): {entry.error}", level="doubt")
+        return Item(kind="note", title=f"no summary was made ({entry.error_kind}): {entry.error}", level="doubt")
 
     # -- calls -------------------------------------------------------------------------------------------------
 
@@ -165,7 +165,7 @@ class Narrator:
 
     def _answered(self, entry: e.Answered) -> Item:
         by = f" by {entry.by}" if entry.by else ""
-        mode = f", and goes on in the mode {entry.mode}" if entry.mode else ""
+        mode = f", and continues in the mode {entry.mode}" if entry.mode else ""
         word = "answered" if entry.allowed else "denied"
         level: Level = "good" if entry.allowed else "bad"
         return Item(
@@ -228,10 +228,10 @@ class Narrator:
         )
 
     def _resumed(self, entry: e.Resumed) -> Item:
-        return Item(kind="note", title="goes on after its end: somebody wrote to it")
+        return Item(kind="note", title="continues after its end: it received a message")
 
     def _replayed(self, entry: e.Replayed) -> Item:
-        return Item(kind="note", title="goes on from here: what comes before is another job's past")
+        return Item(kind="note", title="continues from here: earlier entries are another job's")
 
     def _finished(self, entry: e.Finished) -> Item:
         text = entry.text.strip()
@@ -247,12 +247,12 @@ class Narrator:
 
 
 def tell(entries: Iterable[e.Entry]) -> Iterator[Item]:
-    """The items of a journal."""
+    """Return the items of a journal."""
     return map(Narrator().item, entries)
 
 
 def since_cut(entries: list[e.Entry]) -> list[e.Entry]:
-    """The entries that the model still sees as they are, and the start."""
+    """Return the start and the entries that the model still sees unchanged."""
     cut = next((entry for entry in reversed(entries) if isinstance(entry, e.Compacted)), None)
     if cut is None:
         return entries
@@ -261,16 +261,16 @@ def since_cut(entries: list[e.Entry]) -> list[e.Entry]:
 
 
 def describe_hooked(hooked: e.Hooked) -> str:
-    """What an event's hooks decided or changed, and what went wrong: `denied: no force pushes`."""
+    """Describe the decisions, changes and faults of an event's hooks: `denied: no force pushes`."""
     told = []
     if hooked.decision:
         told.append(f"{_DECISIONS[hooked.decision]}{f': {hooked.reason}' if hooked.reason else ''}")
     if hooked.input is not None:
-        told.append("changed what the call is given")
+        told.append("changed the call's input")
     if hooked.output is not None:
-        told.append("changed what the call returned")
+        told.append("changed the call's result")
     if hooked.text and hooked.decision != "block":
-        told.append("told the agent something")
+        told.append("gave the agent a text")
     told += [each for each in (hooked.stop, hooked.said) if each]
     told += [
         f"{run.label} ({run.source}) {_UNHEARD[run.outcome]}{f': {run.why}' if run.why else ''}"

@@ -1,8 +1,8 @@
-"""Validates a document against a schema that somebody else wrote, in a process of its own and within a time limit.
+"""Validate a document against a foreign schema, in a process of its own with a time limit.
 
 A pattern may need years for a line of text, and references may multiply at every step; no code in the same process can stop either.
 Nothing is ever fetched: a reference leads into the schema itself or nowhere. The process reads `[schema, data]` from its standard
-input and writes what is wrong, or nothing.
+input and writes the fault, or nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _REFERENCES = ("$ref", "$dynamicRef")
 
 
 def find_remote_reference(schema: Any) -> str:
-    """The first reference that leads out of the schema; empty if none does."""
+    """Return the first reference that leads out of the schema; empty if none does."""
     for key, value in _entries(schema):
         if key in _REFERENCES and isinstance(value, str) and not value.startswith("#"):
             return value
@@ -30,12 +30,15 @@ def find_remote_reference(schema: Any) -> str:
 
 
 def find_fault(data: Any, schema: dict[str, Any]) -> str:
-    """What of the data does not fit the schema; empty if it fits. Returns after `LIMIT_SECONDS` at the latest, give or take a start."""
+    """Describe the data's first fault by the schema; empty if it fits.
+
+    Returns after about `LIMIT_SECONDS` at the latest.
+    """
     if not any(key in _MAY_TAKE_LONG for key, _ in _entries(schema)):
         return _apply(data, schema)
     try:
         ran = subprocess.run(
-            # By its path and isolated: neither the folder it is started in nor the environment chooses what it imports.
+            # By its path and isolated: neither the current folder nor the environment affects its imports.
             [sys.executable, "-I", os.path.abspath(__file__)],
             input=json.dumps([schema, data]).encode(),
             capture_output=True,
@@ -76,7 +79,7 @@ def _entries(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _main() -> None:
-    # Whoever waits may be killed; this process ends all the same.
+    # The parent may be killed; this process ends all the same.
     resource.setrlimit(resource.RLIMIT_CPU, (LIMIT_SECONDS + 1, LIMIT_SECONDS + 1))
     schema, data = json.load(sys.stdin)
     sys.stdout.buffer.write(_apply(data, schema).encode("utf-8", "backslashreplace"))

@@ -1,1 +1,1 @@
-"""The ground that everything stands on: errors, ids, settings, records, the log."""
+"""Foundations: errors, ids, settings, records, the log."""

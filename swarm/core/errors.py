@@ -1,8 +1,7 @@
 """Every error the project raises, as one tree.
 
-`SwarmError` is the root. The class names the fact, its fields carry the ids, and the message says what
-happened, to which one, and what to do. `TransientError` marks what may go away by itself; everything else is
-permanent, so no caller ever reads a message to decide whether to try again.
+`SwarmError` is the root. The class names the fact, its fields carry the ids, and the message says what happened, to which one, and what
+to do. `TransientError` marks errors that can pass by themselves; all others are permanent, so callers never parse messages.
 """
 
 from __future__ import annotations
@@ -17,18 +16,18 @@ class SwarmError(Exception):
 
 
 class TransientError(SwarmError):
-    """Something that may work when it is tried again."""
+    """An error that can pass: trying again may help."""
 
 
 # -- configuration and the machine -----------------------------------------------------------------------
 
 
 class ConfigurationError(SwarmError):
-    """A setting, file or argument that cannot be used; the message names it and the remedy."""
+    """A setting, file or argument cannot be used; the message names it and the remedy."""
 
 
 class InvalidOption(ConfigurationError):
-    """An option of an order that is unknown, missing, or has a value that cannot be used."""
+    """An option of an order that is unknown, missing, or has an invalid value."""
 
     def __init__(self, name: str, message: str) -> None:
         self.name = name
@@ -36,17 +35,18 @@ class InvalidOption(ConfigurationError):
 
 
 class RedisUnavailable(TransientError):
-    """Redis cannot be reached, or refuses us."""
+    """Redis cannot be reached or refuses the connection."""
 
 
 GitTrouble = Literal["refused", "away", "denied", "missing", "full", "failed"]
 
 
 class GitFailed(SwarmError):
-    """A git command of the runtime's did not do what it was asked for; `trouble` says what to make of it.
+    """A git command of the runtime failed; `trouble` classifies the failure.
 
-    `refused`: the ref exists and is another commit. `away`: the hub, or what it needs, may be there later. `denied`: it wants another
-    token. `missing`: there is no such commit or ref. `full`: the hub takes no more of this job. `failed`: anything else (the disk, a
+    `refused`: the ref exists and is another commit. `away`: the hub, or something it needs, is unavailable for now. `denied`: the token
+    is
+    not accepted. `missing`: no such commit or ref. `full`: the job's space on the hub is used up. `failed`: anything else (the disk, a
     broken git folder).
     """
 
@@ -56,22 +56,22 @@ class GitFailed(SwarmError):
 
 
 class HubAway(TransientError):
-    """The hub cannot be reached, and it is not waited for any longer just now. Nothing is lost that a journal names."""
+    """The hub cannot be reached for now. Everything that a journal names is kept."""
 
 
 class NoWork(SwarmError):
-    """An agent has done nothing to files that could be told apart from what others did."""
+    """An agent's file changes cannot be distinguished from others'."""
 
 
 # -- definitions ------------------------------------------------------------------------------------------
 
 
 class DefinitionError(SwarmError):
-    """A definition file that cannot be used."""
+    """A definition file cannot be used."""
 
 
 class UnknownDefinition(SwarmError):
-    """No definition of that name; the message lists those that exist, or, of very many, those with a like name."""
+    """No definition has that name; the message lists the known ones, or similar ones of many."""
 
     MANY = 30
 
@@ -81,7 +81,7 @@ class UnknownDefinition(SwarmError):
         if len(known) > self.MANY:
             near = [other for other in sorted(known) if name.lower() in other.lower()]
             near += difflib.get_close_matches(name, known, n=10, cutoff=0.5)
-            told = f"of {len(known)} types these are near it: {', '.join(list(dict.fromkeys(near))[:10]) or 'none'}"
+            told = f"the closest of {len(known)} types are: {', '.join(list(dict.fromkeys(near))[:10]) or 'none'}"
         super().__init__(f"unknown agent type {name[:80]!r}; {told}")
 
 
@@ -89,7 +89,7 @@ class UnknownDefinition(SwarmError):
 
 
 class PayloadRefused(SwarmError):
-    """A Celery message that is not a valid wake-up for an agent we know."""
+    """A Celery message is not a valid wake-up for a known agent."""
 
 
 class UnknownAgent(SwarmError):
@@ -101,21 +101,19 @@ class UnknownMap(UnknownAgent):
 
     def __init__(self, map_id: str) -> None:
         self.map_id = map_id
-        super().__init__(f"no map {map_id}; `swarm maps list` lists those that exist")
+        super().__init__(f"no map {map_id}; `swarm maps list` lists all maps")
 
 
 class IdempotencyConflict(SwarmError):
-    """An idempotency key came again with another order; nothing was submitted."""
+    """An idempotency key was reused with another order; nothing was submitted."""
 
     def __init__(self, job_id: str) -> None:
         self.job_id = job_id
-        super().__init__(
-            f"{job_id} was submitted with this idempotency key, but asks for something else; use a new key"
-        )
+        super().__init__(f"{job_id} was submitted with this idempotency key, but its order differs; use a new key")
 
 
 class BeyondCeiling(SwarmError):
-    """An order asks for more than its caller may, or a caller reaches for a job that has more; nothing was done."""
+    """An order, or the addressed job, exceeds the caller's ceiling; nothing was done."""
 
     def __init__(self, field: str, asked: str, most: str, remedy: str) -> None:
         self.field = field
@@ -125,7 +123,7 @@ class BeyondCeiling(SwarmError):
 
 
 class UnknownBroker(ConfigurationError):
-    """What is to follow a job's end is to be published on a broker that no worker knows."""
+    """A callback names a broker that no worker knows."""
 
     def __init__(self, name: str, known: list[str]) -> None:
         self.name, self.known = name, known
@@ -136,21 +134,21 @@ class UnknownBroker(ConfigurationError):
 
 
 class WebhookRefused(ConfigurationError):
-    """A job brings an address to be told at, and no worker delivers to such."""
+    """A job names a webhook address, and no worker delivers to such addresses."""
 
     def __init__(self) -> None:
         super().__init__(
-            "no worker of the swarm delivers to addresses that jobs bring; allow it with SWARM_JOB_WEBHOOKS=public (or private) where "
-            "workers run, or leave the webhook away"
+            "no worker of the swarm delivers to webhook addresses of jobs; allow it with SWARM_JOB_WEBHOOKS=public (or private) for the "
+            "workers, or omit the webhook"
         )
 
 
 class JobFailed(SwarmError):
-    """A job that a step of a canvas waited for has ended, but has not completed."""
+    """A job that a canvas step waited for ended without completing."""
 
     def __init__(self, job_id: str, state: str, reason: str) -> None:
         self.job_id, self.state, self.reason = job_id, state, reason
-        # Celery makes it anew from its arguments, wherever its result is read.
+        # Celery rebuilds the error from its arguments wherever its result is read.
         super().__init__(job_id, state, reason)
 
     def __str__(self) -> str:
@@ -158,26 +156,26 @@ class JobFailed(SwarmError):
 
 
 class JobLost(SwarmError):
-    """A job that was there is not any more, though it had not ended: Redis has lost it."""
+    """A job disappeared before its end: Redis lost it."""
 
     def __init__(self, job_id: str) -> None:
         self.job_id = job_id
         super().__init__(
-            f"{job_id} is lost: Redis was away and came back without it, so what it kept is gone and nothing of the job goes on. "
+            f"{job_id} is lost: Redis was away and came back without it, and the job does not continue. "
             "Run it again; a Redis with `appendonly yes` keeps jobs over a restart"
         )
 
 
 class UnreadableRecord(SwarmError):
-    """What a newer version stored and this one cannot read. The agent it belongs to is left to others."""
+    """A newer version wrote a record that this one cannot read. Its agent is left to others."""
 
 
 class JournalError(UnreadableRecord):
-    """A journal that cannot be read: an entry of an unknown kind or version, or a broken sequence."""
+    """A journal cannot be read: an entry of an unknown kind or version, or a broken sequence."""
 
 
 class NotOwner(SwarmError):
-    """A write by a segment that no longer owns its agent: someone else claimed it. The segment must stop."""
+    """A segment wrote to an agent that another worker has claimed. The segment must stop."""
 
     def __init__(self, agent_id: str, generation: int) -> None:
         self.agent_id, self.generation = agent_id, generation
@@ -185,7 +183,7 @@ class NotOwner(SwarmError):
 
 
 class AgentCancelled(SwarmError):
-    """A write to an agent that has been cancelled. The segment must stop."""
+    """A segment wrote to a cancelled agent and must stop."""
 
     def __init__(self, agent_id: str) -> None:
         self.agent_id = agent_id
@@ -193,22 +191,25 @@ class AgentCancelled(SwarmError):
 
 
 class StepRefused(SwarmError):
-    """A step that somebody asked for and that was not made; the message says why, and is for whoever asked."""
+    """A requested step was refused; the message gives the requester the reason."""
 
 
 # -- messages ----------------------------------------------------------------------------------------------
 
 
 class MessageRefused(StepRefused):
-    """A message that was not delivered to anybody; the message of the error is for the sender."""
+    """A message was not delivered; the error's text is for the sender."""
 
 
 class UnknownReceiver(MessageRefused):
-    """Nobody in the job has that name or id."""
+    """No agent or person in the job has that name or id."""
 
 
 class ReceiverEnded(MessageRefused):
-    """The receiver was cancelled, or its job is over: it will never read again. `receiver` is empty for a job that is over."""
+    """The receiver was cancelled, or its job has ended: it reads no more messages.
+
+    `receiver` is empty if the job has ended.
+    """
 
     def __init__(self, message: str, receiver: str = "") -> None:
         self.receiver = receiver
@@ -224,34 +225,34 @@ class MailboxFull(MessageRefused):
 
 
 class MessageTooLong(MessageRefused):
-    """The body exceeds the limit."""
+    """The message body exceeds the limit."""
 
 
 class StaleRequest(MessageRefused):
-    """The request that is answered does not exist, is over, or is not the sender's to answer."""
+    """The answered request does not exist, has ended, or belongs to another agent."""
 
 
 class BadMessageId(SwarmError):
-    """What was given as the id of a message cannot be one."""
+    """An invalid message id."""
 
 
 class BadName(StepRefused):
-    """A name that no agent may bear, or that another agent bears."""
+    """A name is reserved, malformed or taken."""
 
 
 # -- what a job's agents share ------------------------------------------------------------------------------
 
 
 class BoardRefused(StepRefused):
-    """A step on the board that was not made: a task that is blocked, somebody else's, for another role, or not there."""
+    """A board step was refused: the task is blocked, another agent's or role's, or missing."""
 
 
 class PadRefused(StepRefused):
-    """A page of the scratchpad that cannot be read or changed: its name, its size, its version, or that it is not there."""
+    """A scratchpad page is missing, or its name, size or version is wrong."""
 
 
 class MemoryRefused(StepRefused):
-    """A change of memory that was not made; `code` says why, and `about` what the words for it need."""
+    """A memory change was refused; `code` says why, `about` holds the values for its message."""
 
     def __init__(self, message: str, code: str, about: Sequence[Any] = ()) -> None:
         self.code, self.about = code, about
@@ -259,19 +260,19 @@ class MemoryRefused(StepRefused):
 
 
 class TeamRefused(StepRefused):
-    """A team that cannot be founded or dissolved now."""
+    """A team cannot be founded or dissolved now."""
 
 
 class UnknownQuestion(SwarmError):
-    """A question that does not exist, or has expired with its job."""
+    """A question does not exist, or has expired with its job."""
 
     def __init__(self, question_id: str) -> None:
         self.question_id = question_id
-        super().__init__(f"no question {question_id}; `swarm questions` lists those that wait for an answer")
+        super().__init__(f"no question {question_id}; `swarm questions` lists the open ones")
 
 
 class QuestionClosed(SwarmError):
-    """A question that can no longer be answered."""
+    """A question can no longer be answered."""
 
     def __init__(self, question_id: str, state: str) -> None:
         self.question_id, self.state = question_id, state
@@ -283,7 +284,7 @@ class QuestionClosed(SwarmError):
 
 
 class ModelError(SwarmError):
-    """The model could not answer. `retry_after_seconds` is the server's own wish, if it stated one."""
+    """The model could not answer. `retry_after_seconds` is the server's requested wait, if any."""
 
     def __init__(self, message: str, *, kind: str, retry_after_seconds: float | None = None) -> None:
         self.kind, self.retry_after_seconds = kind, retry_after_seconds
@@ -299,9 +300,9 @@ class PermanentModelError(ModelError):
 
 
 class UnfitWorker(SwarmError):
-    """This worker cannot use the model: its key, its provider or its settings are at fault, not the agent.
+    """This worker cannot use the model: its key, provider or settings are at fault, not the agent.
 
-    `model` is the one that it cannot use; `*` stands for all.
+    `model` is the unusable one; `*` stands for all.
     """
 
     def __init__(self, message: str, model: str) -> None:
@@ -313,13 +314,13 @@ class UnfitWorker(SwarmError):
 
 
 class ToolError(SwarmError):
-    """A tool's refusal or failure. It is returned to the model as the tool's result, never raised past the loop."""
+    """A tool refused or failed. The model gets this as the tool's result."""
 
 
 class ToolStopped(BaseException):
-    """Raised inside a tool's function whose call must end: its agent was cancelled, or its time is over.
+    """Raised inside a tool's function: its agent was cancelled, or its time has run out.
 
-    A `BaseException`, so that the function does not take it for a failure of what it does.
+    A `BaseException`, so that the function does not mistake it for its own failure.
     """
 
 
@@ -327,7 +328,7 @@ class ToolStopped(BaseException):
 
 
 class Interrupted(BaseException):
-    """Raised inside a running segment to stop it where it is (a cancel, a cold shutdown).
+    """Raised inside a running segment to stop it at once (a cancel, a cold shutdown).
 
     A `BaseException`, so that no tool and no library swallows it with `except Exception`.
     """

@@ -1,6 +1,6 @@
-"""Event-style logging: a name and fields, `agent.parked agent_id=… until=…`; never prompts, bodies or secrets.
+"""Event-style logging: `agent.parked agent_id=… until=…`; never prompts, bodies or secrets.
 
-As text, or (`SWARM_LOG_FORMAT=json`) a JSON document a line, with the ids of the job, the agent and the trace that it was written for.
+Lines are text, or with `SWARM_LOG_FORMAT=json` a JSON document each, with the ids of the job, the agent and the trace concerned.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _at_work_for: ContextVar[Mapping[str, Any]] = ContextVar("at_work_for", default=
 
 @contextmanager
 def at_work_for(**ids: Any) -> Iterator[None]:
-    """Have the JSON lines of this thread say for whom they were written."""
+    """Add these ids to the JSON lines of this thread."""
     before = _at_work_for.set(ids)
     try:
         yield
@@ -30,10 +30,10 @@ def at_work_for(**ids: Any) -> Iterator[None]:
 
 
 class JsonFormatter(logging.Formatter):
-    """A record as one line of JSON; lines of other packages have a `message` in place of event and fields."""
+    """Format a record as one line of JSON, with a `message` for lines of other packages."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """Format the line."""
         written: tuple[str, dict[str, Any]] = getattr(record, "swarm_event", ("", {}))
         event, fields = written
         told: dict[str, Any] = {"event": event, **fields} if event else {"message": record.getMessage()}
@@ -45,14 +45,14 @@ class JsonFormatter(logging.Formatter):
 
 
 def shape_lines(logger: logging.Logger, form: LogFormat) -> None:
-    """Have what this logger's handlers write be of that form."""
+    """Use this form for the lines of a logger's handlers."""
     if form == "json":
         for handler in logger.handlers:
             handler.setFormatter(JsonFormatter())
 
 
 def begin_logging(form: LogFormat) -> None:
-    """Have a process of ours write its lines to the standard error stream."""
+    """Configure a process of ours to log to the standard error stream."""
     logging.basicConfig(level=logging.INFO, format=_TEXT)
     shape_lines(logging.getLogger(), form)
 
@@ -64,19 +64,19 @@ class EventLog:
         self._logger = logging.getLogger(name)
 
     def debug(self, event: str, **fields: Any) -> None:
-        """Traffic: for somebody who is looking for a fault."""
+        """Log traffic, for somebody who searches for a fault."""
         self._write(logging.DEBUG, event, fields)
 
     def info(self, event: str, **fields: Any) -> None:
-        """A transition."""
+        """Log a transition."""
         self._write(logging.INFO, event, fields)
 
     def warning(self, event: str, **fields: Any) -> None:
-        """Something went wrong and was recovered from."""
+        """Log a fault that was recovered from."""
         self._write(logging.WARNING, event, fields)
 
     def error(self, event: str, **fields: Any) -> None:
-        """Somebody must act."""
+        """Log a fault that requires action."""
         self._write(logging.ERROR, event, fields)
 
     def _write(self, level: int, event: str, fields: dict[str, Any]) -> None:

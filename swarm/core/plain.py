@@ -1,7 +1,7 @@
-"""Text and data as they can be stored, sent and read again: what a tool, a model or a file name yields may be neither.
+"""Text and data that can be stored, sent and read again, whatever their source.
 
-What is kept is UTF-8 and JSON that every part of the swarm can read: half a surrogate pair becomes U+FFFD (two halves that meet, one
-character), data that is nested too deeply a note that says so, a number that JSON does not have nothing.
+Stored data is UTF-8 and JSON that every part of the swarm can read. Half a surrogate pair becomes U+FFFD, and two matching halves become
+one character. Data that is nested too deeply becomes a note, a number that JSON lacks becomes null.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NoReturn, TypeVar
 from pydantic import BaseModel
 
 MAX_DEPTH = 100
-"""Of nested data. Readers of JSON stop somewhere between 255 and 1,000."""
+"""Greatest depth of nested data. Readers of JSON stop somewhere between 255 and 1,000."""
 TOO_DEEP = "(nested too deeply to be kept)"
 
 Kept = TypeVar("Kept")
@@ -23,7 +23,7 @@ _AS_THEY_ARE = frozenset({type(None), bool, int})
 
 
 def clean_text(text: str) -> str:
-    """The text, without what UTF-8 cannot express."""
+    """Return the text without parts that UTF-8 cannot express."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -32,17 +32,17 @@ def clean_text(text: str) -> str:
 
 
 def clean(value: Kept) -> Kept:
-    """Data, or a model that holds some, as it can be kept; itself where nothing needed to change."""
+    """Return data or a model in storable form; the same object if nothing had to change."""
     return _clean(value, 0)  # type: ignore[no-any-return]
 
 
 def load_json(text: str) -> Any:
-    """What a JSON document says. Raises `ValueError`, also for a number that JSON does not have, and `RecursionError`."""
+    """Parse JSON. Raises `ValueError`, also for a number that JSON lacks, and `RecursionError`."""
     return json.loads(text, parse_constant=_refuse_constant)
 
 
 def find_unfit(data: Any) -> str:
-    """What keeps data that was read from JSON from being used as it is; empty when nothing does."""
+    """Explain why data from JSON cannot be used unchanged; empty if it can."""
     level = [data]
     for _ in range(MAX_DEPTH):
         if any(isinstance(one, float) and not math.isfinite(one) for one in level):

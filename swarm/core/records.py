@@ -1,4 +1,4 @@
-"""Agents and jobs as their records in Redis have them: typed once, here, for the runtime, for people and for programs."""
+"""Typed records of agents and jobs in Redis, for the runtime, for people and for programs."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ EndState = Literal["completed", "failed", "cancelled", "timed_out"]
 State = Literal[OpenState, EndState]
 TERMINAL_STATES: frozenset[str] = frozenset(get_args(EndState))
 PermissionMode = Literal["plan", "dontAsk", "bubble", "default", "acceptEdits", "auto", "bypassPermissions"]
-"""From the strictest to the most permissive.
+"""Permission modes from the strictest to the most permissive.
 
-`plan` is below `dontAsk`, since rules may allow that one effects; `dontAsk` is below the asking modes, since nobody can
-lift its denials; `bubble` asks exactly where `default` does, but always the person at the top; `auto` allows what `acceptEdits` does, and
-a small model may lift its questions.
+- `plan` is below `dontAsk`, because rules may allow effects there.
+- `dontAsk` is below the asking modes, because no answer can lift its denials.
+- `bubble` asks where `default` does, but always the person at the top.
+- `auto` allows the same as `acceptEdits`, and a small model may lift its questions.
 """
 NANO = 1_000_000_000
 """Money is counted in whole nano-dollars, so that sums are exact."""
 
 
 class Usage(BaseModel, frozen=True):
-    """Tokens of one request (or a sum of several), in the API's four classes."""
+    """Tokens of one request or a sum of several, in the API's four classes."""
 
     input_tokens: int = 0
     """Input that was neither read from nor written to the cache."""
@@ -54,18 +55,18 @@ class Limits(BaseModel, frozen=True, extra="forbid", use_attribute_docstrings=Tr
     max_turns: int = Field(default=30, ge=1, le=100_000)
     """Turns of each agent; then one last reply without tools."""
     max_resumes: int = Field(default=100, ge=0, le=100_000)
-    """How often other agents may continue one that has ended."""
+    """How often other agents may continue an ended agent."""
     max_tokens: int | None = Field(default=None, ge=1)
     """Tokens of the whole job, of every class."""
     budget_usd: float | None = Field(default=None, gt=0)
     """Money for the whole job."""
     timeout_seconds: float | None = Field(default=None, gt=0)
-    """Time for the whole job; again each time that it continues after its end."""
+    """Time for the whole job; it starts again each time the job continues after its end."""
 
 
 @dataclass(frozen=True)
 class Counters:
-    """What a step adds to the agent's and the job's sums, or such a sum."""
+    """A step's additions to the agent's and the job's sums, or such a sum."""
 
     turns: int = 0
     tools: int = 0
@@ -87,31 +88,31 @@ class Counters:
         )
 
     def changed(self) -> dict[str, int]:
-        """The ones that are not zero."""
+        """Return the counters that are not zero."""
         return {name: value for name, value in vars(self).items() if value}
 
 
 class VerdictView(BaseModel, frozen=True):
-    """What a check, or a grader, said of an agent's work."""
+    """The verdict of a check or a grader on an agent's work."""
 
     at: float
     by: Literal["check", "grader"]
     attempt: int
-    """How often the work had been handed in by then, that time included."""
+    """Number of submissions of the work so far, this one included."""
     passed: bool
     void: bool = False
-    """It could not be had: `summary` says why."""
+    """There is no verdict: `summary` says why."""
     summary: str
-    """In a line, for people."""
+    """One line for people."""
     exit_code: int | None = None
-    """A check's."""
+    """Exit code of a check."""
     grader: str = ""
-    """The agent id of a grader."""
+    """Agent id of a grader."""
 
     @property
     def headline(self) -> str:
-        """In a few words: `attempt 2: check passed`."""
-        outcome = "passed" if self.passed else "could not be had" if self.void else "refused"
+        """The verdict in a few words: `attempt 2: check passed`."""
+        outcome = "passed" if self.passed else "gave no verdict" if self.void else "refused"
         return f"attempt {self.attempt}: {self.by} {outcome}"
 
 
@@ -121,34 +122,34 @@ COUNTERS = tuple(field.name for field in fields(Counters))
 
 
 class _View(BaseModel, frozen=True):
-    """What agents and jobs have in common. Times are Unix seconds by the server's clock."""
+    """Common fields of agents and jobs. Times are Unix seconds by the server's clock."""
 
     id: str
     state: State
     text: str = ""
-    """Its answer; empty until it ends."""
+    """The answer; empty until the end."""
     reason: str = ""
-    """Why it ended as it did, when it did not simply complete."""
+    """Why the end is not a plain completion."""
     stopped_at: Literal["", "turns", "tokens", "budget", "time", "context"] = ""
-    """The limit that ended it, with what there was by then."""
+    """The limit that ended it; `text` holds the work done by then."""
     rehearsed: bool = False
-    """Its model's words came from a script: it cost nothing."""
+    """A script stood in for the model, at no cost."""
     turns: int = 0
     tools: int = 0
     usage: Usage
     cost_usd: float
-    """What was paid; nothing for a rehearsal."""
+    """Dollars paid; nothing for a rehearsal."""
     reckoned_usd: float = 0.0
-    """What its limits go by: of a rehearsal, what the model would have cost."""
+    """Dollars counted towards the limits; of a rehearsal, the price that the model would have had."""
     created_at: float = 0.0
     ended_at: float | None = None
     verdicts: list[VerdictView] = []
-    """What was said of its work (a job's: of its root's), where it must pass something: oldest first."""
+    """Verdicts on the work (a job's: on its root's), oldest first."""
     unread: int = 0
-    """Messages in its mailbox (a job's: its person's) that have not been taken in."""
+    """Unread messages in the mailbox (a job's: its person's)."""
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
-        """What tells one from another: who it is and how it stands, its texts short; nothing that is as it always is."""
+        """Yield the identity, the state and short texts; default values are omitted."""
         for name, value in super().__repr_args__():
             if name in _TOLD and value not in ("", None):
                 yield (
@@ -160,12 +161,12 @@ class _View(BaseModel, frozen=True):
 
     @property
     def ended(self) -> bool:
-        """Whether it is over, as far as it is known."""
+        """Whether the agent or job has ended, as far as known."""
         return self.state in TERMINAL_STATES
 
 
 class AgentView(_View):
-    """One agent as it stands; `subtree_*` include the agent itself. What is excluded is the runtime's alone."""
+    """One agent's current state; `subtree_*` include the agent. Excluded fields are internal."""
 
     job_id: str = ""
     parent_id: str | None = None
@@ -174,77 +175,77 @@ class AgentView(_View):
     definition: str = ""
     model: str = ""
     name: str | None = None
-    """Its name in the job, by which it can be written to."""
+    """The name in the job, under which others write to it."""
     idle: bool = False
-    """It is a teammate that has nothing to do: parked until a message or a task comes."""
+    """An idle teammate: parked until a message or a task comes."""
     isolation: Literal["none", "worktree", "remote"] = "none"
-    """Whether it works in a copy of its own of its parent's workspace."""
+    """Whether the agent works in its own copy of its parent's workspace."""
     merge: Literal["", "merged", "unchanged", "conflict", "kept", "left", "failed"] = ""
-    """What became of its work there: it is in its parent's folder, there was none, or it is kept: because it conflicts, because the agent
-    did not complete, because its parent wanted none of it, because merging it failed."""
+    """The fate of the work in the copy: in the parent's folder, none, or kept because it conflicts, because the agent did not complete,
+    because the parent declined it, or because the merge failed."""
     question: str | None = None
-    """The question whose answer it waits for."""
+    """The open question of the agent."""
     unserved: str = ""
-    """Why nobody can run it now, though it is queued; known where somebody has looked."""
+    """Why no worker can run this queued agent; known only if somebody has checked."""
     activity: str = ""
     summary: str = ""
-    """What a small model says it is doing, where that was asked for; gone with its end."""
+    """A small model's line about current work, if requested; removed at the end."""
     queued_at: float | None = None
-    """When it was put in line last."""
+    """When the agent was last queued."""
     queued_seconds: float = 0.0
-    """How long it stood there, in all, before it was taken last."""
+    """Total time in the queue before the last claim."""
     subtree_tokens: int
     subtree_cost_usd: float
     started_at: float | None = None
     worker: str | None = None
     deaths: int = 0
-    """How often its worker has died since the journal last grew."""
+    """Deaths of its worker since the journal last grew."""
     run_at: float | None = Field(default=None, exclude=True)
-    """When its latest run began, if that is not its first …"""
+    """Start of the latest run, if not the first."""
     run_tools: int = Field(default=0, exclude=True)
-    """… and what it had called …"""
+    """Tool calls before the latest run."""
     run_tokens: int = Field(default=0, exclude=True)
-    """… and used by then, with all below it."""
+    """Tokens used before the latest run, with all agents below."""
     background: bool = Field(default=False, exclude=True)
-    """Its end is mailed to its parent."""
+    """The parent receives the end as mail."""
     teammate: bool = Field(default=False, exclude=True)
     generation: int = Field(default=0, exclude=True)
-    """How often it was claimed."""
+    """Number of claims."""
     length: int = Field(default=0, exclude=True)
     """Entries of its journal."""
     active_at: float | None = Field(default=None, exclude=True)
     notices: int = Field(default=0, exclude=True)
-    """Those of its unread messages that the runtime wrote."""
+    """Unread messages that the runtime wrote."""
     below: Counters = Field(default=Counters(), exclude=True)
-    """Sums of the agents below it, as far as they have ended."""
+    """Sums of the ended agents below."""
     data: str = Field(default="", exclude=True)
     """The answer as JSON, if a schema was given."""
     needs: str = Field(default="{}", exclude=True)
-    """What its worker must have, as JSON."""
+    """Requirements of the worker, as JSON."""
 
     @property
     def at_work(self) -> bool:
-        """Whether anything is to be expected of it without anybody doing anything."""
+        """Whether the agent can progress without anybody's action."""
         return not self.ended and not self.idle
 
     @property
     def called(self) -> str:
-        """Its name, or its id when it has none."""
+        """The agent's name, else `root` or its id."""
         return self.name or ("root" if self.parent_id is None else self.id)
 
 
 class JobView(_View):
-    """One job as it stands; `text` is the root's answer, and all sums are over the whole tree."""
+    """One job's current state; `text` is the root's answer, and all sums cover the whole tree."""
 
     root_id: str = ""
     title: str = ""
     data: Any = None
     """The answer as data, if a schema was given."""
     digest: str = ""
-    """What a small model says came of it, where that was asked for."""
+    """A small model's account of the result, if requested."""
     workspace: str = ""
     files: Literal["shared", "snapshots", "carried"] = "shared"
-    """How its files are kept: they lie in the workspace; and snapshots beside them; or they follow agents from host to host."""
+    """`shared`: files lie in the workspace. `snapshots`: and snapshots beside them. `carried`: they follow agents from host to host."""
     limits: Limits = Limits()
     agents: int = 0
     sums: Counters = Field(default=Counters(), exclude=True)
@@ -252,31 +253,31 @@ class JobView(_View):
     reserved_cost: int = Field(default=0, exclude=True)
     """Nano-dollars."""
     read_up_to: str = Field(default="0-0", exclude=True)
-    """The last message that the person has marked as read."""
+    """The last message that the person marked as read."""
 
 
 class Event(BaseModel, frozen=True):
-    """One lifecycle event of a job. By `kind`, what has happened to its agent, and the `fields` that say more:
+    """One lifecycle event of a job. Each `kind` of event, with its `fields`:
 
     - `job_started`, and `job_ended` (state)
     - `spawned` (parent), `running` (worker, gen), `progress` (activity), `parked` (children, until, idle), `woken` (why),
       `handed_over` (why), `rescued` (deaths, worker), `ended` (state, reason; by: the agent or the person who stopped it), `resumed`
-    - `message`: it wrote to the one in `to` (`user` is the person); `id` is the message's, `sort` its kind. `read`: it took its messages up
-      to the one in `up_to` in, in the turn `turn`
-    - `question` (question, sort, title), `answered` (question, state, answer, by): it asked something, and that is closed
-    - `denied` (call, why), `bounded` (why), `held` (what), `hooked` (event, why), `server` (why): what it was not let do, or could not have
-    - `merge` (why): what became of the work that it did in a copy of its own
-    - `verdict` (by, attempt, passed, summary): what was said of its work. `summary` (sort, text)
-    - `team` (change, name), `board` (task, change, subject), `pad` (page, change, size), `memory` (shelf, page, change): it changed what
-      it shares
-    - `budget` (share): so much of what the job may take is used, four fifths at least. `undelivered` (webhook, notice, tries, why): nobody
-      could be told of an event
+    - `message`: the agent wrote to `to` (`user` is the person); `id` is the message's, `sort` its kind. `read`: the agent took in its
+      messages through `up_to`, in the turn `turn`
+    - `question` (question, sort, title), `answered` (question, state, answer, by): the agent asked something; the question was closed
+    - `denied` (call, why), `bounded` (why), `held` (what), `hooked` (event, why), `server` (why): a refused action, or a missing resource
+    - `merge` (why): the fate of the work in the agent's own copy
+    - `verdict` (by, attempt, passed, summary): the verdict on the work. `summary` (sort, text)
+    - `team` (change, name), `board` (task, change, subject), `pad` (page, change, size), `memory` (shelf, page, change): a shared resource
+      changed
+    - `budget` (share): this share of the job's budget is used, at least four fifths. `undelivered` (webhook, notice, tries, why): a
+      notification could not be delivered
     """
 
     id: str
-    """Position in the job's event stream: pass it to `follow(after=…)` to go on from here."""
+    """Position in the job's event stream: pass it to `follow(after=…)` to continue from here."""
     seq: int
-    """Its place among all events and journal entries of the job."""
+    """Place among all events and journal entries of the job."""
     at: float
     kind: str
     agent_id: str
@@ -284,7 +285,7 @@ class Event(BaseModel, frozen=True):
 
 
 def read_event(entry_id: str, fields: Mapping[str, str]) -> Event:
-    """An entry of a job's event stream."""
+    """Read an entry of a job's event stream."""
     about = dict(fields)
     return Event(
         id=entry_id,
@@ -303,7 +304,7 @@ _HASH_NAMES = {
     **{f"{name}_at": name for name in ("created", "queued", "started", "ended", "active", "run")},
     **{"queued_seconds": "waited", "notices": "unread_notes", "read_up_to": "read"},
 }
-"""What a hash calls by another name; neither the spec, the catalogue nor the rules are read with a record."""
+"""Field names that differ in the hash. Neither the spec, the catalogue nor the rules are read with a record."""
 _SUMMED = {"id", "usage", "cost_usd", "reckoned_usd", "subtree_tokens", "subtree_cost_usd", "below", "sums", "unserved"}
 
 
@@ -316,7 +317,7 @@ JOB_FIELDS = tuple({*_hash_fields(JobView), *COUNTERS})
 
 
 def read_agent(agent_id: str, found: Mapping[str, str | None]) -> AgentView:
-    """The record of an agent that exists; what was not fetched of it is as if it were not there."""
+    """Read the record of an existing agent; fields that were not fetched keep their defaults."""
     own, below = _read_counters(found), _read_counters(found, "below_")
     rehearsed = bool(found.get("rehearsed"))
     given = _read_fields(AgentView, found)
@@ -335,7 +336,7 @@ def read_agent(agent_id: str, found: Mapping[str, str | None]) -> AgentView:
 
 
 def read_job(job_id: str, found: Mapping[str, str | None]) -> JobView:
-    """The record of a job that exists."""
+    """Read the record of an existing job."""
     sums, given = _read_counters(found), _read_fields(JobView, found)
     for name in given.keys() & {"data", "limits", "verdicts"}:
         given[name] = json.loads(given[name])
@@ -345,7 +346,7 @@ def read_job(job_id: str, found: Mapping[str, str | None]) -> JobView:
 
 
 def _read_fields(view: type[_View], found: Mapping[str, str | None]) -> dict[str, Any]:
-    """What is there, as text, which the view makes flags, numbers and times of."""
+    """Return the fields present, as text; the view converts them to flags, numbers and times."""
     read = {name: found.get(_HASH_NAMES.get(name, name)) for name in view.model_fields if name not in _SUMMED}
     return {name: value for name, value in read.items() if value}
 

@@ -305,7 +305,7 @@ def test_an_approval_for_good_and_words_and_a_schema(desk: Desk, tmp_path: Path)
 
 def test_without_a_terminal_nobody_is_asked_and_the_call_is_denied(desk: Desk) -> None:
     ran = desk.world.run(*desk.arguments("commands", "--mode", "default"))
-    assert ran.returncode == 0 and b"nobody is there to be asked" in ran.stdout
+    assert ran.returncode == 0 and b"no one can be asked" in ran.stdout
     assert list(desk.workspace.iterdir()) == []
 
 

@@ -50,12 +50,10 @@ def test_a_cut_of_the_conversation_is_shown_with_its_summary_and_what_was_told_a
     tab.open(f"#/{job.id}/{root_agent_id(job.id)}")
     site.let_go()
     log = tab.role("log")
-    expect(log).to_contain_text(
-        "the model no longer sees what stands above, but for the last reply, but a summary of it"
-    )
+    expect(log).to_contain_text("the model now sees a summary instead of the text above except the last reply")
     expect(log.locator("strong", has_text="waited")).to_be_visible()
     expect(log).to_contain_text("I will wait.")
-    log.get_by_text("what it was told again, from records").click()
+    log.get_by_text("state from records").click()
     expect(log).to_contain_text("rendered by the runtime from its records")
     expect(log).to_contain_text("It is done.")
     compare(site, tab, job.id)
@@ -68,7 +66,7 @@ def test_what_was_said_of_an_agents_work_stands_in_its_transcript(site: Site, ta
     expect(tab.role("log")).to_contain_text("looked")
     graded = site.tell("do it", check="true", rubric="It is done.", tries=1)
     tab.open(f"#/{graded.id}/{root_agent_id(graded.id)}")
-    expect(tab.role("log")).to_contain_text("attempt 1: grader could not be had")
+    expect(tab.role("log")).to_contain_text("attempt 1: grader gave no verdict")
     tab.role("log").locator(".item-note").get_by_role("link").first.click()
     expect(tab.role("heading", level=2)).to_contain_text("attempt 1 of 1")
 

@@ -82,7 +82,7 @@ def test_an_agent_that_nobody_can_run_says_what_it_waits_for(browser: Any, unman
     store.fleet.announce("plain", Has(), 30.0)
     with opened_tab(browser, quiet) as tab:
         tab.open(f"#/{job.job_id}")
-        expect(tab.role("treeitem").nth(1)).to_contain_text("it has not the tag gpu")
+        expect(tab.role("treeitem").nth(1)).to_contain_text("it lacks the tag gpu")
 
 
 def test_of_a_thousand_agents_those_in_sight_are_in_the_document(browser: Any, unmanned: Fleet, quiet: Flower) -> None:

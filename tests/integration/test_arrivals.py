@@ -80,7 +80,7 @@ def test_a_copys_links_that_lead_out_are_not_merged_by_a_parent_and_told(at_work
     job = at_work.submit("go", server, mode="bypassPermissions")
     assert job.wait(60).state == "completed"
     [told] = results(at_work, job)
-    assert "[Left out, for it leads out of your folder:" in told and "outside (a link to /etc)" in told
+    assert "[Left out because it leads out of your folder:" in told and "outside (a link to /etc)" in told
     assert not any(os.path.lexists(at_work.workspace / path) for path in LED_OUT)
     assert (at_work.workspace / "fine").read_text() == "new\n" and (at_work.workspace / "AGENTS.md").exists()
     assert "\nA plain" in told and "\nA outside" not in told

@@ -186,7 +186,7 @@ rules:
     [child] = [one for one in job.agents() if one.name == "one"]
     at_work.swarm.cancel(child.id)
     assert job.wait(60).state == "completed"
-    assert "is cancelled: it cannot go on" in _results(at_work, job.view().root_id)[-1]
+    assert "is cancelled: it cannot continue" in _results(at_work, job.view().root_id)[-1]
 
 
 def test_agents_get_their_types_nicknames_one_each(at_work: Fleet) -> None:

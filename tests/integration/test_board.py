@@ -501,7 +501,7 @@ def test_an_idle_notice_names_what_was_claimed_and_not_completed(world: JobWorld
     world.take("ada", 1)
     world.rest("ada")
     [notice] = world.store.mail.read(world.root)
-    assert "<reason>it has not completed what it claimed: task 1</reason>" in render_mail([notice])
+    assert "<reason>its claimed work is not complete: task 1</reason>" in render_mail([notice])
     assert world.task(1).owner_name == "ada"
 
 

@@ -397,7 +397,7 @@ def test_a_person_cuts_a_conversation_and_sees_the_cut_and_what_was_before(roomy
     [cut] = play.cuts()
     assert (cut.trigger, cut.focus) == ("manual", "the numbers")
     whole = command(roomy, "transcript", play.agent_id)
-    before, _, after = whole.partition("✂ the model no longer sees what stands above")
+    before, _, after = whole.partition("✂ the model now sees a summary instead of the text above")
     assert "thinking of 0" in before and "Summary of 1 replies" in after and "thinking of 2" in after
     since = command(roomy, "transcript", play.agent_id, "--since-cut")
     assert "thinking of 0" not in since and "thinking of 1" in since, "the last turn is kept as it was"

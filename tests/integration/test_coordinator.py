@@ -30,7 +30,7 @@ def test_a_coordinator_that_forgets_each_rule_once_is_held_to_all_of_them(at_wor
     built, verified = [
         entry.text for entry in journal if isinstance(entry, ToolFinished) and "Commands that" in entry.text
     ]
-    assert "`python3 -m unittest -q`: exit code 0" in built and "have it go on (`agent_id`)" in built
+    assert "`python3 -m unittest -q`: exit code 0" in built and "continue it (`agent_id`)" in built
     assert "&& git diff --stat`: exit code 0" in verified and "VERDICT: PASS" in verified
     assert "20330000 10 0" in str(at_work.swarm.journal(workers[2].id))
 

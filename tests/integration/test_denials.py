@@ -49,7 +49,7 @@ def test_who_tries_again_what_is_denied_is_told_once_and_then_stopped(at_work: F
     scenario = f"  - {{reply: {{text: TRYING, tools: [{MAKE}]}}}}\n"
     view = submit(at_work, scenario, deny=["Bash(touch:*)"]).wait(60)
     assert view.state == "failed" and view.text == "TRYING"
-    assert view.reason == f"it was stopped, for it tried {STOPPED_AT} times what is denied: Bash (Bash(touch:*))"
+    assert view.reason == f"it was stopped because it repeated a denied call {STOPPED_AT} times: Bash (Bash(touch:*))"
     denied = entries(at_work, at_work.swarm.job(view.id), ToolFinished)
     assert len(denied) == STOPPED_AT
     assert [advise_denied(TOLD_AT).strip() in one.text for one in denied] == [
@@ -73,8 +73,8 @@ def test_different_things_that_are_denied_stop_nobody(at_work: Fleet) -> None:
     [
         ("ALLOW: it makes a file of the task", True, ""),
         ("DENY: nobody wants that file", False, "nobody wants that file (a small model says so, in the mode auto)"),
-        ("ASK: I cannot tell", False, "nobody is there to be asked"),
-        ("I would say allow", False, "nobody is there to be asked"),
+        ("ASK: I cannot tell", False, "no one can be asked"),
+        ("I would say allow", False, "no one can be asked"),
     ],
 )
 def test_a_small_model_answers_and_in_doubt_leaves_it_to_the_person(

@@ -250,7 +250,7 @@ def test_what_git_ignores_is_never_overwritten(at_work: Fleet, files: Path) -> N
     job = at_work.submit("lead", server)
     assert job.wait(60).state == "completed"
     assert (files / "ignored/mine").read_text() == "mine" and (files / ".gitignore").exists() and (files / "b").exists()
-    assert "lie in the way" in results(at_work, job)[0] and "ignored/mine" in results(at_work, job)[0]
+    assert "are in the way" in results(at_work, job)[0] and "ignored/mine" in results(at_work, job)[0]
 
 
 def test_a_folder_without_git_and_an_agent_in_the_background(at_work: Fleet) -> None:

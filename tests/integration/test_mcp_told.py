@@ -30,7 +30,7 @@ def test_a_coordinator_is_told_which_servers_its_workers_have(
     assert job.wait(60).state == "completed"
     begun = next(iter(at_work.swarm.journal(job.view().root_id)))
     assert isinstance(begun, Started)
-    assert "MCP servers, which you have not: clock." in begun.system
+    assert "MCP servers, which you lack: clock." in begun.system
     assert not [tool for tool in begun.tools if tool["name"].startswith("mcp__")]
 
 
@@ -44,7 +44,7 @@ def test_agents_go_where_their_servers_are_said_to_be_and_wait_for_one_by_name(
     # Another worker names it, and is gone again.
     store.fleet.announce("another", Has(only_job="", offers={"mcp:the_clock": ""}), 3.0)
     job, reader = (fleet.submit("Go", server, agent=agent) for agent in ("general-purpose", "explore"))
-    lack = "it has not the MCP server the_clock"
+    lack = "it lacks the MCP server the_clock"
     assert wait_for("it waits for its server", job.find_unmet) == lack
     assert job.agents()[0].unserved == lack
     assert reader.wait(40).state == "completed", "a type without servers goes anywhere"

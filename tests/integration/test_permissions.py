@@ -110,7 +110,7 @@ rules:
 
 def test_where_nobody_is_there_the_call_is_denied_and_says_so(at_work: Fleet) -> None:
     view = _submit(at_work, at_work.rehearse(ONE_COMMAND), mode="default", ask_seconds=0).wait(30)
-    assert "nobody is there to be asked" in view.text and not (at_work.workspace / "made").exists()
+    assert "no one can be asked" in view.text and not (at_work.workspace / "made").exists()
 
 
 def test_a_question_that_nobody_answers_expires_into_a_denial(at_work: Fleet) -> None:

@@ -42,5 +42,5 @@ def test_a_plan_that_nobody_can_approve_is_the_answer(at_work: Fleet) -> None:
     )
     view = job.wait(60)
     assert (view.state, view.text, view.turns) == ("completed", PLAN, 1)
-    assert "nobody was there to approve" in view.reason
+    assert "no one could approve" in view.reason
     assert not (at_work.workspace / "greeting.txt").exists()

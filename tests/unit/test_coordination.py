@@ -125,7 +125,7 @@ class Coordinator:
     ],
 )
 def test_a_prompt_that_hands_the_understanding_on_is_sent_back(prompt: str) -> None:
-    assert "points at something that the worker cannot see" in find_gap({"prompt": prompt, "phase": "research"})
+    assert "refers to something that the worker cannot see" in find_gap({"prompt": prompt, "phase": "research"})
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def test_while_one_writes_a_file_nobody_else_is_started_on_it() -> None:
     held = lead.refusal(lead.order())
     assert "src/till/tax.py is being changed by" in held and writer in held
     assert lead.refusal(lead.order(agent_id=writer)) == "", "its own files"
-    assert "names in `files`" in lead.refusal(lead.order(files=[]))
+    assert "lists in `files`" in lead.refusal(lead.order(files=[]))
 
 
 # -- verification ----------------------------------------------------------------------------------------------

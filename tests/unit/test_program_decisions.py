@@ -112,7 +112,7 @@ def test_its_failure_is_the_agents() -> None:
     history = fold("agent-1", run(begin(make_spec()), "exit code 3", is_error=True))
     with pytest.raises(PermanentModelError, match="exit code 3"):
         ask(history)
-    with pytest.raises(PermanentModelError, match="not begun"):
+    with pytest.raises(PermanentModelError, match="not started"):
         ask(fold("agent-1", begin(make_spec())), tools_allowed=False)
 
 

@@ -112,7 +112,7 @@ def test_a_type_is_found_by_words_and_nothing_is_started() -> None:
     assert "- zebra: Paints stripes." in plan.refused["a"] and "Nothing was started" in plan.refused["a"]
     assert len(plan.refused["b"]) < 12_000 and "more: search with more words" in plan.refused["b"]
     assert "No type has" in plan.refused["c"]
-    assert "of 1002 types these are near it: type-0070, type-0071" in plan.refused["d"]
+    assert "the closest of 1002 types are: type-0070, type-0071" in plan.refused["d"]
     assert len(plan.refused["d"]) < 400
 
 

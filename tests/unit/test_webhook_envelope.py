@@ -60,7 +60,7 @@ def test_tries_become_rarer_and_end() -> None:
         ('{"ops": "https://example.org"}', "", "SWARM_WEBHOOK_SECRET"),
         ('{"ops": "https://example.org"}', "secret", "openssl"),
         ('{"ops": "example.org"}', OLD, "begins with https://"),
-        ('{"job": "https://example.org"}', OLD, "'job' is no name"),
+        ('{"job": "https://example.org"}', OLD, "'job' is not a name"),
     ],
 )
 def test_an_address_that_cannot_be_told_is_refused(

@@ -1,1 +1,1 @@
-"""Coordination: what the runtime holds an agent to that works through others. Pure functions of its journal; the definition says which."""
+"""Coordination rules for an agent that delegates. Pure; its definition selects the rules."""

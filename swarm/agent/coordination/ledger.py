@@ -1,7 +1,7 @@
-"""The ledger: what a coordinator has ordered of whom, what has come back, and when it last wrote its conclusions down.
+"""The ledger of a coordinator: its orders, their results, and its latest conclusions.
 
-Times are numbers of journal entries, so the same journal gives the same ledger anywhere. What is known of an agent's end comes from the
-results and notices that the runtime writes; nothing that a worker says can forge one, because its words are escaped.
+Times are numbers of journal entries, so the same journal gives the same ledger anywhere. An agent's end is known from the runtime's
+results and notices; no worker can forge one, because its text is escaped.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _HEAD = re.compile(r"\[[^\n\]]*: (\w+), (\d+) tool calls,")
 
 @dataclass(frozen=True)
 class WorkOrder:
-    """One call that started an agent, or had one go on."""
+    """One call that started or continued an agent."""
 
     call_id: str
     agent_id: str
@@ -40,30 +40,30 @@ class WorkOrder:
     background: bool
     ended_at: int | None = None
     state: str = ""
-    """How it ended."""
+    """The end state."""
     verdict: VerdictWord = ""
     tools: int = 0
-    """Calls of tools that its agent had made by its end."""
+    """Tool calls of the agent by its end."""
     touched_at: int = 0
-    """When it was last written to after its end, which may have had it go on."""
+    """Last message to the agent after its end, which may have continued it."""
 
     @property
     def last_at(self) -> int:
-        """When its agent can have changed something last, as far as that is known."""
+        """Latest known time at which the agent can have changed something."""
         return max(self.ended_at or 0, self.touched_at, self.given_at)
 
 
 @dataclass
 class WorkLedger:
-    """Fields are for reading; only `note` changes them."""
+    """A coordinator's orders. Read only: only `note` changes the fields."""
 
     orders: list[WorkOrder] = field(default_factory=list)
     concluded_at: int = 0
-    """When the coordinator last wrote a page for others."""
+    """Entry number of the coordinator's last page for others."""
     sent_back: int = 0
-    """Prompts that were sent back since one was let through."""
+    """Prompts sent back since the last accepted one."""
     end_refused: int = 0
-    """How often an end was refused since an order was given last."""
+    """Refusals of an end since the last order."""
     _calls: dict[str, Block] = field(default_factory=dict)
 
     def note(self, entry: Entry, number: int) -> None:
@@ -119,21 +119,21 @@ class WorkLedger:
     # -- reading -------------------------------------------------------------------------------------------
 
     def of_phase(self, phase: Phase) -> list[WorkOrder]:
-        """The orders of a phase, oldest first."""
+        """Return the orders of a phase, oldest first."""
         return [order for order in self.orders if order.phase == phase]
 
     def open(self, phase: Phase | None = None) -> list[WorkOrder]:
-        """The orders that nothing has come back of yet."""
+        """Return the orders without a result."""
         return [order for order in self.orders if order.ended_at is None and phase in (None, order.phase)]
 
     def find(self, who: str) -> list[WorkOrder]:
-        """The orders of an agent, by its id or name."""
+        """Return the orders of an agent, by its id or name."""
         ids = {order.agent_id for order in self.orders if who in (order.agent_id, order.name)}
         return [order for order in self.orders if order.agent_id in ids]
 
 
 def read_verdict(text: str) -> VerdictWord:
-    """The verdict line of a report: the last one."""
+    """Return the last verdict line of a report."""
     found = _VERDICT.findall(text)
     return found[-1] if found else ""
 

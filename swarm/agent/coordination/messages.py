@@ -1,37 +1,37 @@
-"""The words of coordination: what a coordinator and its verifiers are told, and why a call or an end is refused."""
+"""Texts of coordination: prompts for a coordinator and its verifiers, and refusals."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 SENT_BACK = "This order was sent back:"
-"""How the refusal of a prompt begins; by it refusals are counted."""
+"""Prefix of a refused prompt's result; refusals are counted by it."""
 VERDICT_LINE = (
     "End your report with one line of its own: `VERDICT: PASS` if you saw it work, `VERDICT: FAIL` if it does not, "
     "`VERDICT: PARTIAL` if you could not see all of it. Give the commands you ran, each with its exit code."
 )
-"""What the runtime adds to the prompt of whoever verifies."""
+"""Addition by the runtime to a verifier's prompt."""
 
 _RULES = {
     "self-contained": (
-        "A prompt that points at what its worker cannot see is sent back. One for implementation names files or symbols, and has "
+        "A prompt that refers to information its worker cannot see is sent back. One for implementation names files or symbols, and has "
         "`done_when`."
     ),
     "synthesis": (
-        "No implementation starts while research runs, nor before you have written what follows from the last report to a page of the "
+        "No implementation starts while research runs, nor before you have written your conclusions from the last report to a page of the "
         "scratchpad. Give workers the page's name if they need all of it."
     ),
     "leases": "Each implementation names the `files` it will change; while it runs, no other is started on the same ones.",
     "verification": (
-        "You cannot end while something that was implemented has not passed a verification that somebody else began after it: an order "
+        "You cannot end before another agent has verified each implementation after its end. That takes an order "
         "of the phase `verification` whose report ends with `VERDICT: PASS` and which used its tools."
     ),
-    "hints": "Where a worker of yours knows the files of a new order, you are told: have it go on with `agent_id` if its context helps.",
+    "hints": "You are notified when a worker of yours knows the files of a new order: continue it with `agent_id` if its context helps.",
 }
 
 
 def explain(rules: Sequence[str]) -> str:
-    """What a coordinator is told of the rules that it is held to."""
+    """Describe a coordinator's rules to it."""
     head = (
         "The runtime holds you to these rules; a call that breaks one returns an error and starts nothing. Every Agent call says its "
         "`phase`: `research` (its agent can change nothing), `implementation`, or `verification`. Synthesis is yours."
@@ -40,25 +40,25 @@ def explain(rules: Sequence[str]) -> str:
 
 
 def explain_servers(names: Sequence[str]) -> str:
-    """What a coordinator is told of servers whose tools others have, and it has not."""
+    """Name the MCP servers whose tools the coordinator lacks and its agents can have."""
     return (
-        f"Agents that you start can have the tools of these MCP servers, which you have not: {', '.join(names)}. They have them unless "
-        "their type lists its tools without them. What only a server can tell or do, order from such an agent, and name the server."
+        f"Agents that you start can have the tools of these MCP servers, which you lack: {', '.join(names)}. They have them unless "
+        "their type lists its tools without them. Order work that needs a server from such an agent, and name the server."
     )
 
 
 def sent_back(gap: str) -> str:
-    """A prompt that cannot stand alone."""
+    """Refuse a prompt that cannot stand alone."""
     return f"{SENT_BACK} {gap}. Nothing was started."
 
 
 def let_through(gap: str) -> str:
-    """The note about a prompt that was sent back twice already."""
+    """Note that a prompt was let through after two refusals."""
     return f"Note from the runtime: this order was let through after it had been sent back twice ({gap})."
 
 
 def research_runs(who: Sequence[str]) -> str:
-    """Implementation before the facts are there."""
+    """Refuse an implementation while research runs."""
     return (
         f"Nothing was started: research still runs ({', '.join(who)}). Wait for its reports, draw your conclusions, and then "
         "order the implementation."
@@ -66,16 +66,16 @@ def research_runs(who: Sequence[str]) -> str:
 
 
 NO_SYNTHESIS = (
-    "Nothing was started: reports have come in since you last wrote to the scratchpad. Write down first what follows from them (what is to "
-    "be changed, where, in which order, and what counts as done), and then order the implementation."
+    "Nothing was started: reports have come in since you last wrote to the scratchpad. First write down your conclusions (the changes, "
+    "their places and order, and when they count as done), and then order the implementation."
 )
-NO_FILES = "Nothing was started: an implementation names in `files` what it will change, so that no two write to the same ones."
-SAME_HANDS = "Nothing was started: {who} has built it, so it cannot verify it. Start a fresh agent for that."
+NO_FILES = "Nothing was started: an implementation lists in `files` the files it will change, so that no two change the same one."
+SAME_HANDS = "Nothing was started: {who} has built it, so it cannot verify it. Start a new agent for that."
 NO_PHASE = "Nothing was started: say in `phase` what this order is: research, implementation or verification."
 
 
 def file_is_held(file: str, who: str, description: str) -> str:
-    """Two writers on one file."""
+    """Refuse a second writer of a file."""
     return (
         f"Nothing was started: {file} is being changed by {who} ({description}). Wait for its end, give this order other files, or "
         "have that agent do it as well."
@@ -83,26 +83,26 @@ def file_is_held(file: str, who: str, description: str) -> str:
 
 
 def not_verified(what: Sequence[str]) -> str:
-    """An end that nobody has verified."""
+    """Refuse an end before verification."""
     return (
-        f"This cannot be the end yet: nobody but its author has verified {'; '.join(what)}. Order a verification (phase `verification`) "
-        "from a fresh agent that runs it and tries to break it, and read its verdict. What failed goes back to implementation first."
+        f"This cannot be the end yet: no one but its author has verified {'; '.join(what)}. Order a verification (phase `verification`) "
+        "from a new agent that runs it and tries to break it, and read its verdict. Failed work goes back to implementation first."
     )
 
 
 def ended_unverified(what: Sequence[str]) -> str:
-    """The note on an end that was insisted on."""
+    """Note that the coordinator insisted on an end."""
     return f"not independently verified: {'; '.join(what)}"
 
 
 def knows_files(who: str, description: str, known: int, of: int) -> str:
-    """Somebody has the context already."""
-    return f"Note from the runtime: {who} ({description}) has worked on {known} of these {of} files; it could have gone on with `agent_id`."
+    """Note that an existing agent has the context."""
+    return f"Note from the runtime: {who} ({description}) has worked on {known} of these {of} files; `agent_id` would have continued it."
 
 
 def can_go_on(who: str, files: Sequence[str]) -> str:
-    """What is told with the report of an implementation."""
+    """Return the note that follows an implementation's report."""
     return (
-        f"[{who} knows {', '.join(files[:5])}{' …' if len(files) > 5 else ''}. To correct or extend this, have it go on (`agent_id`); "
-        "to verify it, start somebody fresh.]"
+        f"[{who} knows {', '.join(files[:5])}{' …' if len(files) > 5 else ''}. To correct or extend this, continue it (`agent_id`); "
+        "to verify it, start a new agent.]"
     )

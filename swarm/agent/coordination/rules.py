@@ -1,7 +1,7 @@
-"""The rules: what becomes of a coordinator's orders, and of its end. Each is a function of the ledger, and of the call.
+"""Rules for a coordinator's orders and its end. Each is a function of the ledger and the call.
 
-Whether a prompt can stand alone is told by plain patterns, so that a refusal can be foreseen. While one writer works on files, no other
-is started on the same ones: leases, on paths as the coordinator writes them.
+Plain patterns decide whether a prompt can stand alone, so that a refusal can be foreseen. While an agent writes to files, no other is
+started on the same ones: leases, on paths as the coordinator writes them.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from swarm.agent.history import History
 
 MOST_SENT_BACK = 2
-"""How often in a row prompts are sent back; the next one is let through, with a note."""
+"""Consecutive prompts that are sent back; the next one is let through, with a note."""
 MOST_END_REFUSED = 2
-"""How often an end is refused before it is let through, with a note."""
+"""Refusals of an end before it is let through, with a note."""
 LEAST_CHARACTERS = 40
 LEAST_TO_IMPLEMENT = 120
 
@@ -41,7 +41,7 @@ _ELSEWHERE = (
     r"\byou (?:already )?know (?:what|how|where)\b",
     r"\bthe (?:other|previous) (?:agent|worker)'?s? (?:found|said|findings?|reports?|results?)\b",
 )
-"""Words that point at what the reader cannot see, or leave the understanding to it."""
+"""Patterns of references that the reader cannot see, or that leave the understanding to it."""
 _POINTING = re.compile("|".join(f"(?:{pattern})" for pattern in _ELSEWHERE), re.IGNORECASE)
 _PLACE = re.compile(
     r"""[\w.-]+/[\w./-]+            # a path
@@ -57,21 +57,21 @@ _GLOB = re.compile(r"[*?\[]")
 
 @dataclass
 class Review:
-    """What becomes of some orders, by tool_use id."""
+    """The decisions about some orders, by tool_use id."""
 
     refused: dict[str, str] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
-    """What is told about those that are carried out."""
+    """Notes about orders that are carried out."""
 
 
 def review_orders(calls: Sequence[Block], history: History) -> Review:
-    """Judge the `Agent` calls of one reply, in their order: those that are let through count for the ones after them."""
+    """Judge the `Agent` calls of one reply in order; accepted ones count for those after them."""
     review, ledger = Review(), history.ledger
     if ledger is None or history.spec is None:
         return review
     rules: set[str] = set(history.spec.definition.coordination)
     if history.spec.is_carried:
-        # Everybody writes to a copy of their own.
+        # Each agent writes to its own copy.
         rules.discard("leases")
     can_conclude = any(row_of(name).concludes for name in history.tool_names())
     batch = _CallBatch(ledger, rules, can_conclude=can_conclude)
@@ -89,7 +89,7 @@ def review_orders(calls: Sequence[Block], history: History) -> Review:
 
 @dataclass
 class _CallBatch:
-    """The ledger, and the orders of this reply that are let through."""
+    """The ledger and the accepted orders of this reply."""
 
     ledger: WorkLedger
     rules: set[str]
@@ -104,7 +104,7 @@ class _CallBatch:
         self.sent_back = self.ledger.sent_back
 
     def judge(self, given: dict[str, Any]) -> tuple[str, list[str]]:
-        """Why an order is refused, or what is told about it if it is carried out."""
+        """Return why an order is refused, or notes for an accepted one."""
         goes_on = _goes_on(given)
         if refusal := self._refuse(given, goes_on):
             return refusal, []
@@ -139,7 +139,7 @@ class _CallBatch:
         return refusal or (self._refuse_files(given, goes_on) if "leases" in self.rules else "")
 
     def _refuse_unread(self) -> str:
-        """Nothing is implemented while research runs, or before its reports are summed up."""
+        """Refuse an implementation while research runs, or before its reports are summed up."""
         if self.research:
             return messages.research_runs(self.research)
         reported_at = max((order.ended_at or 0 for order in self.ledger.of_phase("research")), default=0)
@@ -171,7 +171,7 @@ def _find_hint(given: dict[str, Any], ledger: WorkLedger) -> str:
 
 
 def find_unverified(ledger: WorkLedger) -> list[WorkOrder]:
-    """The implementations that no successful verification by somebody else has begun after."""
+    """Return the implementations without a later successful verification by another agent."""
     passed = [
         order
         for order in ledger.of_phase("verification")
@@ -185,7 +185,7 @@ def find_unverified(ledger: WorkLedger) -> list[WorkOrder]:
 
 
 def refuse_end(history: History) -> Prompt | None:
-    """What is said instead of an end that comes too early; None if it may come."""
+    """Return the message that refuses an early end; None if the agent may end."""
     ledger = history.ledger
     if not _holds_end(history) or ledger is None or ledger.open() or ledger.end_refused >= MOST_END_REFUSED:
         return None
@@ -196,7 +196,7 @@ def refuse_end(history: History) -> Prompt | None:
 
 
 def note_end(history: History) -> str:
-    """What is to be known of an end that was insisted on; empty if nothing is."""
+    """Return the note on an end that was insisted on; empty if none is needed."""
     unverified = find_unverified(history.ledger) if _holds_end(history) and history.ledger is not None else []
     return messages.ended_unverified(_name_all(unverified)) if unverified else ""
 
@@ -224,11 +224,11 @@ def _goes_on(given: dict[str, Any]) -> str:
 
 
 def find_gap(given: Mapping[str, Any]) -> str:
-    """Why the prompt of an `Agent` call cannot stand alone, in a sentence; empty if nothing speaks against it."""
+    """Explain in a sentence why an `Agent` call's prompt cannot stand alone; empty if it can."""
     prompt, phase = str(given.get("prompt", "")), given.get("phase")
     if found := _POINTING.search(prompt):
         what = " ".join(found[0].split())
-        return f"{what!r} points at something that the worker cannot see: say what it is, with paths and lines"
+        return f"{what!r} refers to something that the worker cannot see: describe it, with paths and lines"
     implements = phase == "implementation"
     least = LEAST_TO_IMPLEMENT if implements else LEAST_CHARACTERS
     if len(prompt.strip()) < least:
@@ -239,7 +239,7 @@ def find_gap(given: Mapping[str, Any]) -> str:
     if implements and not _PLACE.search(prompt):
         return "it names no file and no symbol: say where the change is to be made"
     if implements and not str(given.get("done_when") or "").strip():
-        return "`done_when` is missing: say how it will be seen that this part is done"
+        return "`done_when` is missing: say how to see that this part is done"
     return ""
 
 
@@ -247,7 +247,7 @@ def find_gap(given: Mapping[str, Any]) -> str:
 
 
 def find_holder(files: Sequence[str], orders: Iterable[WorkOrder]) -> tuple[WorkOrder, str] | None:
-    """An order that holds one of these files, and the file; None if none does."""
+    """Find an order that holds one of these files, and the file; None if none does."""
     for order in orders:
         for held in order.files:
             for wanted in files:
@@ -257,7 +257,7 @@ def find_holder(files: Sequence[str], orders: Iterable[WorkOrder]) -> tuple[Work
 
 
 def overlap(one: str, other: str) -> bool:
-    """Whether two paths or patterns may mean the same file; what lies below a folder belongs to it."""
+    """Whether two paths or patterns can mean the same file; a folder includes everything below it."""
     return _within(one, other) or _within(other, one)
 
 
@@ -267,7 +267,7 @@ def _within(path: str, folder: str) -> bool:
 
 
 def _fixed(pattern: str) -> str:
-    """The path, or of a pattern the folder that all it matches lies in; empty for the whole workspace."""
+    """Return the path, or the folder of all matches of a pattern; empty for the whole workspace."""
     path = posixpath.normpath(pattern.strip().replace("\\", "/") or ".").lstrip("/")
     parts = path.split("/")
     kept = next((at for at, part in enumerate(parts) if _GLOB.search(part)), len(parts))

@@ -1,7 +1,7 @@
-"""What stands between an agent's last reply and its end: the check, then the grader; from the journal alone.
+"""Steps from an agent's last reply to its end: the check, then the grader. Pure.
 
-Every reply that would end the agent is an attempt. A verdict that refuses it comes back as text, unless it was the last attempt, or
-last words; then the agent ends as `failed`, with the answer it gave.
+Every reply that would end the agent is an attempt. A refusal comes back as text, except after the last attempt or a final answer:
+then the agent ends as `failed`, with the answer it gave.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from swarm.agent.history import History
 
 MOST_GRADERS = 2
-"""Of one attempt: a grader that ends without a verdict has so many less one successors."""
+"""Most graders of one attempt: one that ends without a verdict has a successor."""
 
 Step = Literal["check", "grade", "end"]
 
 
 def outcome_of(history: History) -> Outcome | None:
-    """What the agent's work must satisfy."""
+    """Return the conditions that the agent's work must satisfy."""
     return None if history.spec is None else history.spec.definition.outcome
 
 
 def attempt_of(history: History) -> int:
-    """The how manyeth attempt the reply at hand is."""
+    """Return the number of the current attempt, from 1."""
     return 1 + sum(not verdict.passed and verdict.text != "" for verdict in history.verdicts)
 
 
@@ -36,7 +36,7 @@ def may_go_on(history: History, outcome: Outcome) -> bool:
 
 
 def next_step(history: History, finished: Finished) -> Step:
-    """What comes before this end; `end` when it is accepted, refused for good, or none that claims success."""
+    """Return the next step; `end` if the work is accepted, refused for good, or failed anyway."""
     outcome = outcome_of(history)
     if outcome is None or finished.state != "completed" or find_refusal(history) is not None:
         return "end"
@@ -46,12 +46,12 @@ def next_step(history: History, finished: Finished) -> Step:
 
 
 def find_refusal(history: History) -> Verdict | None:
-    """The verdict by which the reply at hand is refused for good."""
+    """Return the verdict that refuses the current reply for good."""
     return next((verdict for verdict in history.judged.values() if not verdict.passed), None)
 
 
 def refuse_end(history: History, finished: Finished) -> Finished:
-    """The end as it is written: `failed` with the work that there is, if a verdict refuses it."""
+    """Return the end to write: `failed`, with the work at hand, if a verdict refuses it."""
     refusal, outcome = find_refusal(history), outcome_of(history)
     if finished.state != "completed" or refusal is None or outcome is None:
         return finished

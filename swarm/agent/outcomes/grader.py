@@ -1,4 +1,4 @@
-"""The grader: a read-only agent with a context of its own, which the runtime starts to judge another one's work."""
+"""The grader: a read-only agent that the runtime starts to judge another one's work."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from swarm.permissions.modes import first_mode
 
 @cache
 def grader_definition() -> AgentDefinition:
-    """What graders are made from; it is not among the types that agents can start."""
+    """Return the graders' definition; it is not among the types that agents can start."""
     [definition] = read_markdown(Path(__file__).with_name("grader.md")).definitions
     return definition.model_copy(update={"source": "shipped", "result_schema": VERDICT_SCHEMA})
 
@@ -32,9 +32,9 @@ def make_grader(
     answer: str,
     check: str,
 ) -> AgentSpec:
-    """The grader that the journal's entry `entry` tells of: a repeat after a crash makes no second.
+    """Make the grader of the journal's entry `entry`; a repeat after a crash makes the same one.
 
-    `mode` is its author's, `commit` what the author's workspace holds, where files are carried.
+    `mode` is its author's, `commit` the author's workspace, where files are carried.
     """
     definition, agent_id = grader_definition(), child_agent_id(spec.agent_id, f"grader/{entry}")
     return AgentSpec(
