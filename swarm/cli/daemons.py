@@ -76,7 +76,9 @@ def telemetry(
     ] = None,
     host: Annotated[str, typer.Option(help="Address to serve `/metrics` on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65_535, help="Port for it; 0 takes a free one.")] = 9464,
-    every: Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="Interval between reads of the journals.")] = 5.0,
+    every: Annotated[
+        float, typer.Option(min=0.1, metavar="SECONDS", help="Interval between reads of the journals.")
+    ] = 5.0,
     once: Annotated[
         bool,
         typer.Option("--once", help="Read and send once; exit code 1 if not all was accepted."),

@@ -34,24 +34,16 @@ _DIFF_STYLES = MappingProxyType({"+++": "bold", "---": "bold", "+": "green", "-"
 
 
 def demo(
-    real: Annotated[
-        bool, typer.Option("--real", help="Use the real model, which needs a key.")
-    ] = False,
+    real: Annotated[bool, typer.Option("--real", help="Use the real model, which needs a key.")] = False,
     coordinator: Annotated[
         bool,
-        typer.Option(
-            "--coordinator", help="Use a coordinator, and show which of its calls are refused."
-        ),
+        typer.Option("--coordinator", help="Use a coordinator, and show which of its calls are refused."),
     ] = False,
     target: Annotated[
         Path | None,
-        typer.Option(
-            "--folder", metavar="FOLDER", help="Folder for the sample repository.", show_default="temporary"
-        ),
+        typer.Option("--folder", metavar="FOLDER", help="Folder for the sample repository.", show_default="temporary"),
     ] = None,
-    concurrency: Annotated[
-        int | None, typer.Option(min=1, help="Agents at once on the started worker.")
-    ] = None,
+    concurrency: Annotated[int | None, typer.Option(min=1, help="Agents at once on the started worker.")] = None,
 ) -> None:
     """Let agents find and fix a bug in a sample repository, and show that its tests pass afterwards."""
     settings = load_settings()

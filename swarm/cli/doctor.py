@@ -230,7 +230,9 @@ def _check_served(settings: Settings) -> Check:
     if not lacks:
         return Check("waiting jobs", True, "none without a worker")
     found = "; ".join(f"{job_id}: {lack}" for job_id, lack in lacks.items())
-    return Check("waiting jobs", False, f"no worker can run {found}", "start a worker that has the missing parts", needed=False)
+    return Check(
+        "waiting jobs", False, f"no worker can run {found}", "start a worker that has the missing parts", needed=False
+    )
 
 
 def _check_callbacks(settings: Settings) -> Check:

@@ -78,9 +78,7 @@ def _describe_system_error(error: OSError) -> str:
         from swarm.core.settings import load_settings
 
         state = load_settings().state_folder()
-        return (
-            f"{error.strerror}, in the output or in {state}: free some space, or set SWARM_STATE_DIR to another disk"
-        )
+        return f"{error.strerror}, in the output or in {state}: free some space, or set SWARM_STATE_DIR to another disk"
     return str(error.strerror)
 
 

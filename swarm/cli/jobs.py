@@ -190,9 +190,7 @@ def show_events(
 def cancel(
     target: Annotated[
         str,
-        typer.Argument(
-            metavar="ID", help="A job or an agent: its id or a prefix.", autocompletion=complete_agent
-        ),
+        typer.Argument(metavar="ID", help="A job or an agent: its id or a prefix.", autocompletion=complete_agent),
     ],
     reason: Annotated[str, typer.Option(help="Reason to record.")] = "cancelled by a person",
 ) -> None:

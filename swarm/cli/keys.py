@@ -32,9 +32,7 @@ def add_key(
     ] = None,
     workspace: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--workspace", help="Folder that its jobs may work in or below. Default: any.", metavar="FOLDER"
-        ),
+        typer.Option("--workspace", help="Folder that its jobs may work in or below. Default: any.", metavar="FOLDER"),
     ] = None,
     mode: Annotated[
         PermissionMode, typer.Option("--mode", help="The most permissive mode of its jobs.")

@@ -257,9 +257,7 @@ class _Watching:
         """Raise if this machine's workers for the job are gone, or if none can use the model."""
         ours = [worker for worker in self.stack.workers if worker.only_job in (None, self.job.id)]
         if ours and (lack := self.job.find_unmet()):
-            raise WorkerLost(
-                f"no worker can run {self.job.id}: {lack}. It stays queued until one can: `swarm up`"
-            )
+            raise WorkerLost(f"no worker can run {self.job.id}: {lack}. It stays queued until one can: `swarm up`")
         if ours and not any(worker.only_job in (None, self.job.id) for worker in status(self.settings).workers):
             log = ours[0].log
             raise WorkerLost(

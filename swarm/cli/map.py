@@ -72,16 +72,12 @@ def map_lines(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Append results here; --resume continues the file."
-        ),
+        typer.Option("--output", "-o", metavar="FILE", help="Append results here; --resume continues the file."),
     ] = None,
     resume: Annotated[
         str | None, typer.Option(metavar="MAP", help="Continue this map, and write missing results.")
     ] = None,
-    retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="With --resume: retry failed lines.")
-    ] = False,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="With --resume: retry failed lines.")] = False,
     *,
     source: LineSource,
     here: Here,
@@ -97,9 +93,7 @@ def map_lines(
     settings = load_settings()
     if resume is not None:
         if prompt is not None or source != LineSource() or here.rehearse is not None or here.detach:
-            raise typer.BadParameter(
-                "a resumed map has its lines already; give only --output", param_hint="--resume"
-            )
+            raise typer.BadParameter("a resumed map has its lines already; give only --output", param_hint="--resume")
         bounds = {name: given.get(name) for name in ("max_running", "budget_usd")}
         raise typer.Exit(_resume(settings, resume, bounds, output, here, retry_failed=retry_failed))
     if prompt is None:
@@ -235,7 +229,9 @@ def _run_command(command: str, workspace: Path) -> str:
 
 def _decode(data: bytes, what: str) -> str:
     if len(data) > MAX_INPUT_BYTES:
-        raise ConfigurationError(f"{what} has more than {MAX_INPUT_BYTES // 1024 // 1024} MiB; split it into several maps")
+        raise ConfigurationError(
+            f"{what} has more than {MAX_INPUT_BYTES // 1024 // 1024} MiB; split it into several maps"
+        )
     try:
         return data.decode()
     except UnicodeDecodeError:

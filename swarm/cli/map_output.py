@@ -90,9 +90,7 @@ def check_new(path: Path | None) -> None:
     if path.exists() and not path.is_file():
         raise ConfigurationError(f"{path} is not a regular file; name another one")
     if path.exists() and path.stat().st_size:
-        raise ConfigurationError(
-            f"{path} is not empty; name another file, or continue its map: swarm map --resume ID"
-        )
+        raise ConfigurationError(f"{path} is not empty; name another file, or continue its map: swarm map --resume ID")
     if not path.absolute().parent.is_dir():
         raise ConfigurationError(f"the folder of {path} does not exist")
 

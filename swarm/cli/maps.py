@@ -38,9 +38,7 @@ def list_maps(
 @group.command("show")
 def show_map(
     map_id: MapArgument,
-    results: Annotated[
-        bool, typer.Option("--results", help="Print the results so far, as JSON lines.")
-    ] = False,
+    results: Annotated[bool, typer.Option("--results", help="Print the results so far, as JSON lines.")] = False,
     failed: Annotated[bool, typer.Option("--failed", help="Print the lines that failed, as JSON lines.")] = False,
     as_json: JsonOption = False,
 ) -> None:

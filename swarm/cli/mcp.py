@@ -206,9 +206,7 @@ def serve(
     workspace: WorkspaceOption = Path(),
     only: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--only", metavar="FOLDER", help="Over stdio: folder that jobs may work in. Default: any."
-        ),
+        typer.Option("--only", metavar="FOLDER", help="Over stdio: folder that jobs may work in. Default: any."),
     ] = None,
     scope: Annotated[
         list[str] | None,

@@ -120,7 +120,9 @@ def export_memory(
 def import_memory(
     memory_store: MemoryStoreArgument,
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder whose .md and .txt files become pages.")],
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Also replace pages changed since the export.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Also replace pages changed since the export.")
+    ] = False,
     workspace: WorkspaceOption = Path(),
 ) -> None:
     """Import files as pages; pages changed here since their export are kept."""
@@ -189,7 +191,9 @@ def _find(swarm: Swarm, text: str, workspace: Path) -> MemoryStore:
         return matches[0]
     found = ", ".join(memory_store.id for memory_store in matches[:4])
     raise ConfigurationError(
-        f"{text!r} could be {found}" if matches else f"there is no memory store {text!r}; `swarm memory list` lists them"
+        f"{text!r} could be {found}"
+        if matches
+        else f"there is no memory store {text!r}; `swarm memory list` lists them"
     )
 
 

@@ -48,16 +48,12 @@ def send(
         ),
     ],
     text: Annotated[str | None, typer.Argument(metavar="[TEXT]", help="The message; - reads it from a pipe.")] = None,
-    to: Annotated[
-        str | None, typer.Option("--to", metavar="NAME", help="Name of an agent in the given job.")
-    ] = None,
+    to: Annotated[str | None, typer.Option("--to", metavar="NAME", help="Name of an agent in the given job.")] = None,
     job: Annotated[
         str | None,
         typer.Option("--job", "-j", metavar="JOB", help="Job in which to find the receiver by name."),
     ] = None,
-    wait_reply: Annotated[
-        bool, typer.Option("--wait-reply", help="Wait for the reply, and print it.")
-    ] = False,
+    wait_reply: Annotated[bool, typer.Option("--wait-reply", help="Wait for the reply, and print it.")] = False,
     timeout: Annotated[
         float | None,
         typer.Option(parser=parse_duration, metavar="TIME", help="How long to wait for the reply: 90, 90s, 10m, 2h."),

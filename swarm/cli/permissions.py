@@ -42,9 +42,7 @@ def show_permissions(
     tool: Annotated[str | None, typer.Argument(metavar="[TOOL]", help="Explain a call of this tool.")] = None,
     given: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[INPUT]", help="Its input: JSON, or only the command, path, address or type."
-        ),
+        typer.Argument(metavar="[INPUT]", help="Its input: JSON, or only the command, path, address or type."),
     ] = None,
     job: Annotated[str | None, typer.Option("--job", metavar="JOB", help="List a job's lasting approvals.")] = None,
     withdraw: Annotated[

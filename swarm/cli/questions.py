@@ -85,7 +85,9 @@ def approve(
         found = find_question(swarm, question)
         _require_verdict(found)
         if always and found.kind != "permission":
-            raise typer.BadParameter("only calls of tools can be allowed for the job; this is a plan", param_hint="--always")
+            raise typer.BadParameter(
+                "only calls of tools can be allowed for the job; this is a plan", param_hint="--always"
+            )
         if mode is not None and found.kind != "plan":
             raise typer.BadParameter("only plans have a mode; this is a call of a tool", param_hint="--mode")
         if mode == "plan":
@@ -98,9 +100,7 @@ def approve(
 
 def deny(
     question: QuestionArgument,
-    reason: Annotated[
-        str, typer.Option(metavar="TEXT", help="Reason or wanted changes, for the agent.")
-    ] = "",
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Reason or wanted changes, for the agent.")] = "",
 ) -> None:
     """Refuse a call that an agent asks about, or send its plan back."""
     with open_swarm() as swarm:
@@ -133,7 +133,9 @@ def answer(
 
 def _refuse_event(question: Question) -> None:
     if question.kind == "event":
-        raise ConfigurationError(f"{question.id} waits for an external event; report it with `swarm event {question.title} DATA`")
+        raise ConfigurationError(
+            f"{question.id} waits for an external event; report it with `swarm event {question.title} DATA`"
+        )
 
 
 def _require_verdict(question: Question) -> None:

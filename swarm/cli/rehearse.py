@@ -45,9 +45,7 @@ def rehearse(
         float | None,
         typer.Option(min=0, metavar="SECONDS", help="Time per reply, instead of the scenario's."),
     ] = None,
-    until: Annotated[
-        str | None, typer.Option(metavar="JOB", help="Serve until that job has ended.")
-    ] = None,
+    until: Annotated[str | None, typer.Option(metavar="JOB", help="Serve until that job has ended.")] = None,
 ) -> None:
     """Serve a scenario's scripted replies under the Messages API, for workers started with its address."""
     loaded = load_scenario(scenario)

@@ -44,9 +44,7 @@ def export_job(
     ] = None,
     redacted: Annotated[
         str | None,
-        typer.Option(
-            "--redact", metavar="WHAT", help="Remove apparent secrets, or words: all texts."
-        ),
+        typer.Option("--redact", metavar="WHAT", help="Remove apparent secrets, or words: all texts."),
     ] = None,
 ) -> None:
     """Write a job as JSON lines: its record, agents, journals, mail, outputs and events.
@@ -100,9 +98,7 @@ class ReplayOptions:
     speed: Annotated[
         float | None, typer.Option(min=0.01, metavar="N", help="Speed relative to the job; default: at once.")
     ] = None
-    check: Annotated[bool, typer.Option("--check", help="Check that today's code sends the same requests.")] = (
-        False
-    )
+    check: Annotated[bool, typer.Option("--check", help="Check that today's code sends the same requests.")] = False
     start: Annotated[
         str | None,
         typer.Option(
@@ -221,9 +217,7 @@ def resume(
     text: Annotated[str, typer.Option("--with", metavar="TEXT", help="Message to its first agent.")] = GO_ON,
     rehearse: Annotated[
         str | None,
-        typer.Option(
-            metavar="SCENARIO", help="Scenario for a cancelled rehearsal.", autocompletion=complete_scenario
-        ),
+        typer.Option(metavar="SCENARIO", help="Scenario for a cancelled rehearsal.", autocompletion=complete_scenario),
     ] = None,
 ) -> None:
     """Continue an ended job with fresh limits; a cancelled one continues as a new job, from its last turn."""

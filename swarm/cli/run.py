@@ -47,9 +47,7 @@ def run(
         ),
     ] = None,
     as_json: JsonOption = False,
-    stream: Annotated[
-        bool, typer.Option("--stream", help="With --json: print each event as a line of JSON.")
-    ] = False,
+    stream: Annotated[bool, typer.Option("--stream", help="With --json: print each event as a line of JSON.")] = False,
     notify: Annotated[
         str | None,
         typer.Option(

@@ -160,10 +160,10 @@ def _share(room: int, name: str, label: str, aside: str) -> tuple[str, str, str]
 _COPIES = {
     "merged": "merged",
     "unchanged": "nothing to merge",
-    "conflict": "not merged: conflict",
+    "conflict": "not merged: it conflicts",
     "kept": "not merged",
     "left": "not merged",
-    "failed": "merge failed",
+    "failed": "not merged: that failed",
 }
 
 

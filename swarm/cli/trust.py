@@ -80,6 +80,4 @@ def _ask(folder: Path, grants: Sequence[Grant], settings: Settings, terminal: Te
                 return False
             case "s" | "":
                 if answer.strip() or not answer:
-                    raise ConfigurationError(
-                        "stopped; nothing was started. `swarm trust --show` lists the grants"
-                    )
+                    raise ConfigurationError("stopped; nothing was started. `swarm trust --show` lists the grants")

@@ -50,9 +50,7 @@ def show_diff(
 
 def apply_work(
     agent: AgentArgument = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", "-n", help="Show the changes without making them.")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", "-n", help="Show the changes without making them.")] = False,
     branch: Annotated[
         bool, typer.Option("--branch", help="Make a branch swarm/JOB, and leave the folder unchanged.")
     ] = False,
@@ -63,9 +61,7 @@ def apply_work(
             help="For conflicts: merge (both, between markers), ours (yours) or theirs (the job's).",
         ),
     ] = None,
-    yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Apply risky files without a question: see below.")
-    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Apply risky files without a question: see below.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Apply a job's changes in its copy to the workspace; changes made there meanwhile are merged, never overwritten.

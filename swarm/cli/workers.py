@@ -54,9 +54,7 @@ def list_workers(as_json: JsonOption = False) -> None:
 def drain(
     target: Annotated[
         str,
-        typer.Argument(
-            metavar="HOST", help="A host or a worker, as named by `swarm workers`, Celery or Flower."
-        ),
+        typer.Argument(metavar="HOST", help="A host or a worker, as named by `swarm workers`, Celery or Flower."),
     ],
     undo: Annotated[bool, typer.Option("--undo", help="Let it take agents again.")] = False,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Return when nothing runs there any more.")] = True,
