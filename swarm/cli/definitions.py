@@ -93,7 +93,7 @@ def check(
     path: Annotated[Path, typer.Argument(metavar="PATH", help="A definition file, or a folder of them.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Explain definition files: what was not understood, where, and the remedy. Exit code 1 if one cannot be used."""
+    """Explain problems of definition files, with places and remedies. Exit code 1 if one cannot be used."""
     if not path.exists():
         raise ConfigurationError(f"{path} does not exist; name a definition file, or a folder of them")
     result = check_path(path)

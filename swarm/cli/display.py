@@ -1,4 +1,7 @@
-"""Displays of a running job. Events arrive on their own thread, so signals and redraws never wait for Redis."""
+"""Displays of a running job.
+
+Events arrive on their own thread, so signals and redraws never wait for Redis.
+"""
 
 from __future__ import annotations
 
@@ -202,7 +205,7 @@ class TreeDisplay(Display):
 class LineDisplay(Display):
     """Writes one line when an agent starts or ends, writes to the person or asks, for use in logs.
 
-    After a long silence, a line says what the job waits for.
+    After a long silence, a line explains the wait.
     """
 
     def __init__(self, swarm: Swarm, job: Job) -> None:

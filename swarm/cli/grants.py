@@ -1,4 +1,4 @@
-"""How grants that a workspace's files ask for are shown: all of them, or the changes since the last approval.
+"""Listings of grants in a workspace's files: all, or the changes since the last approval.
 
 A line wider than the terminal is wrapped; nothing is cut.
 """

@@ -23,7 +23,10 @@ class Terminated(BaseException):
 
 
 class Interrupts:
-    """Inside the `with` block, SIGINT raises `KeyboardInterrupt`, SIGTERM and SIGHUP `Terminated`, in the main thread."""
+    """Turns signals into exceptions of the main thread, inside the `with` block.
+
+    SIGINT raises `KeyboardInterrupt`, SIGTERM and SIGHUP raise `Terminated`.
+    """
 
     def __init__(self) -> None:
         self._armed = True

@@ -136,7 +136,7 @@ def _stack(launch: Launch, settings: Settings, job_id: str) -> Iterator[JobStack
 
 @contextlib.contextmanager
 def _busy(what: str, launch: Launch) -> Iterator[None]:
-    """Show on a terminal what is being done, and erase the line afterwards."""
+    """Show the current action on a terminal, and erase the line afterwards."""
     console = None if launch.here.quiet else message_console()
     if console is None:
         yield

@@ -1,4 +1,4 @@
-"""`swarm limits`: the fleet's rate limits at the model's server, what remains of them, and waiting jobs."""
+"""`swarm limits`: the fleet's rate limits at the model, their remaining parts, and waiting jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The live tree with an input line below it, whose text goes to the job's first agent or to a named one."""
+"""The live tree, with a line below it for messages to the first agent or a named one."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def map_lines(
         str | None,
         typer.Argument(
             metavar="[PROMPT]",
-            help="The task; {path} (any name) stands for the line, or for that field of a JSON line.",
+            help="The task; {path} (any name) is the line, or a field of JSON lines.",
         ),
     ] = None,
     output: Annotated[

@@ -37,7 +37,7 @@ def log_in(
         bool,
         typer.Option(
             "--client",
-            help="Log in by client credentials: clientId, clientSecret and issuer in its `oauth` configuration.",
+            help="Log in by the client credentials in its `oauth` configuration.",
         ),
     ] = False,
     workspace: WorkspaceOption = Path(),

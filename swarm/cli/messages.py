@@ -44,7 +44,7 @@ def send(
         typer.Argument(
             metavar="AGENT|JOB",
             autocompletion=complete_agent,
-            help="An id or a prefix (a job means its first agent); with --job, an agent's name, or * for all active agents.",
+            help="An agent, or a job for its first one; with --job, a name or * for all.",
         ),
     ],
     text: Annotated[str | None, typer.Argument(metavar="[TEXT]", help="The message; - reads it from a pipe.")] = None,
@@ -130,7 +130,7 @@ def inbox(
         typer.Argument(
             metavar="[JOB|AGENT]",
             autocompletion=complete_agent,
-            help="A job (messages to you) or an agent (its mailbox), by id or prefix. Default: the newest job.",
+            help="A job (messages to you) or agent (its mailbox). Default: newest job.",
         ),
     ] = None,
     show_all: Annotated[bool, typer.Option("--all", help="Show read messages, too.")] = False,

@@ -1,4 +1,4 @@
-"""Options of commands that start a job, derived from the order's options: names, types, bounds, descriptions."""
+"""Options of commands that start a job, derived from the options of an order."""
 
 from __future__ import annotations
 

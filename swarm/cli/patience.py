@@ -1,4 +1,4 @@
-"""Progress notes: every ten seconds, say what the command waits for."""
+"""Progress notes: a line every ten seconds explains the wait."""
 
 from __future__ import annotations
 

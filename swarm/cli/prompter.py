@@ -242,7 +242,7 @@ class Prompter:
 
 
 def _choose(line: str, choices: Sequence[str]) -> tuple[str, str]:
-    """Split a line into the choice whose prefix is its first word, and the rest; an empty line makes no choice."""
+    """Split a line into the one choice that its first word abbreviates (else empty), and the rest."""
     word, _, rest = line.partition(" ")
     found = [choice for choice in choices if word and choice.startswith(word.lower())]
     if len(found) != 1:

@@ -1,4 +1,4 @@
-"""`swarm questions`, `approve`, `deny` and `answer`: agents' questions to the person, from any terminal."""
+"""`swarm questions`, `approve`, `deny` and `answer`: answer agents from any terminal."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def list_questions(
         typer.Argument(
             metavar="[JOB|QUESTION]",
             autocompletion=complete_question,
-            help="An id or a prefix; a question is shown in full. Default: the questions of all jobs.",
+            help="A question, to show in full, or a job. Default: all jobs.",
         ),
     ] = None,
     show_all: Annotated[bool, typer.Option("--all", help="Include closed questions.")] = False,

@@ -120,7 +120,7 @@ class ReplayOptions:
         str,
         typer.Option(
             metavar="HOW",
-            help="With --from: restore (the old files, in a copy) or here (the current folder).",
+            help="With --from: restore (a copy of the old files) or here (the folder).",
             show_default="restore, if the job kept them",
         ),
     ] = ""
@@ -139,7 +139,7 @@ class ReplayOptions:
         str | None,
         typer.Option(
             metavar="COMMAND",
-            help="With --from: run this shell command on each finished job's files, and compare.",
+            help="With --from: run this command on each job's files, and compare.",
         ),
     ] = None
     as_json: JsonOption = False

@@ -43,7 +43,7 @@ def run(
         str | None,
         typer.Argument(
             metavar="[PROMPT]",
-            help="The task, with any piped text; - takes only the pipe. Omitted at a terminal: a conversation.",
+            help="The task, with any piped text; - is stdin. Omit it to converse.",
         ),
     ] = None,
     as_json: JsonOption = False,
@@ -88,7 +88,7 @@ def _begin_conversation() -> str | None:
     with contextlib.ExitStack() as opened:
         if sys.stdin is None or not sys.stdin.isatty() or (terminal := open_terminal(opened)) is None:
             return None
-        return read_line(terminal, "Task? (Ctrl-D ends)")
+        return read_line(terminal, "Type a task (Ctrl-D ends):")
 
 
 def _submit_and_leave(launch: Launch, settings: Settings, *, as_json: bool) -> None:

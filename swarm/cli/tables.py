@@ -1,4 +1,4 @@
-"""Tables for terminals of any width: identifiers are never cut, and the least important columns are dropped first."""
+"""Tables for terminals of any width: whole identifiers, least important columns dropped first."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ def _choose_columns(widths: Sequence[int], id_width: int, width: int | None) -> 
 
 
 def _share(room: int, name: str, label: str, aside: str) -> tuple[str, str, str]:
-    """Share `room` cells between name and activity: the type is dropped first, then each is cut to half."""
+    """Fit name and activity into `room` cells: drop the type first, then cut both, to about half each."""
     beside = cell_len(aside) + 2 if aside else 0
     if cell_len(name + label) + beside > room:
         label = label.partition(": ")[2] or label

@@ -34,7 +34,7 @@ class Trial:
 
 
 def go_on_from(swarm: Swarm, job: Job, start: str, wanted: Resumption, trial: Trial, *, as_json: bool) -> None:
-    """Create the new jobs and print them; with a command, wait for them and print each score. `start` is AGENT:TURN."""
+    """Create and print the new jobs; with a command, wait and print each score. `start` is AGENT:TURN."""
     past, settings = read_past(swarm.store, job.id), swarm.settings
     agent_id, turn = _find_turn(past, start)
     if settings.redis_url is None and not running(settings):

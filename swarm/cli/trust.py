@@ -1,4 +1,4 @@
-"""`swarm trust`, and the question at `swarm run`: grants that a workspace's files ask for, and the decision on them."""
+"""`swarm trust`, and the question at `swarm run`: decide on grants in a workspace's files."""
 
 from __future__ import annotations
 

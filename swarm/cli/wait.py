@@ -1,4 +1,4 @@
-"""`swarm wait`: wait for jobs, with an exit code for scripts; `swarm audit`: list people's actions on a job."""
+"""`swarm wait`: wait for jobs, for scripts; `swarm audit`: list people's actions on a job."""
 
 from __future__ import annotations
 

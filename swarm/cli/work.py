@@ -24,7 +24,7 @@ AgentArgument = Annotated[
     typer.Argument(
         metavar="[JOB|AGENT]",
         autocompletion=complete_agent,
-        help="A job (its first agent's merged work) or one agent; default: the newest job.",
+        help="A job (its merged work) or an agent. Default: the newest job.",
     ),
 ]
 
@@ -58,7 +58,7 @@ def apply_work(
         str | None,
         typer.Option(
             metavar="HOW",
-            help="For conflicts: merge (both, between markers), ours (yours) or theirs (the job's).",
+            help="For conflicts: merge (both, marked), ours (yours), theirs (job's).",
         ),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Apply risky files without a question: see below.")] = False,

@@ -31,7 +31,7 @@ class Exposure:
 
 
 def find_exposures(settings: Settings) -> list[Exposure]:
-    """Find all exposures, except those that an unreachable Redis hides."""
+    """Find all exposures; an unreachable Redis hides its own."""
     return [*_redis(settings), *_ceilings(settings), *_sandbox(settings), *_secrets()]
 
 

@@ -21,7 +21,7 @@ _TAIL_BYTES = 8_192
 
 
 def spawn_detached(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: Path) -> psutil.Process:
-    """Start a process in its own session, with its output appended to `log`; it survives us and our terminal."""
+    """Start a process in its own session, with output appended to `log`; it survives our terminal and us."""
     descriptor = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         child = subprocess.Popen(

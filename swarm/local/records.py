@@ -14,7 +14,7 @@ from swarm.local.folders import write_whole
 from swarm.local.processes import descendants, find_process, session_members
 
 READY_VARIABLE = "SWARM_READY_FILE"
-"""Variable with the file that a worker touches once it takes tasks; unique per process, so it also identifies it."""
+"""Variable that names the file touched by a ready worker; unique per process, so it also marks it."""
 
 
 class ProcessRecord(BaseModel, frozen=True):

@@ -1,4 +1,4 @@
-"""The local stack of one state folder: Redis, workers, Flower and the hub, started and stopped together.
+"""The local stack of one state folder: Redis, workers, Flower and the hub.
 
 Everything runs detached and is found through records on disk, so any later command can inspect or stop it. A lock on its folder
 allows one command at a time to change a stack.
@@ -92,9 +92,9 @@ def up(
     flower_port: int | None = None,
     base_url: str | None = None,
 ) -> StackStatus:
-    """Start the missing parts of a stack of this size and return when it takes work; running ones are kept.
+    """Start the missing parts of a stack of this size, and return when it takes work.
 
-    If a part does not start, the parts started by this call are stopped, and `ConfigurationError` is raised.
+    Running parts are kept. If a part does not start, the parts started by this call are stopped, and `ConfigurationError` is raised.
     """
     with changing(settings):
         new = NewWorker(concurrency, base_url or settings.base_url)
@@ -180,7 +180,7 @@ def temporary_stack(
 
 @contextlib.contextmanager
 def hold_stack(settings: Settings) -> Iterator[int]:
-    """Register as a user of the stack; yields a shared lock's descriptor, which the last user can make exclusive."""
+    """Register as a user of the stack; yields the shared lock, which the last user can make exclusive."""
     with changing(settings):
         # Users share the lock; the system releases it when a user is killed.
         use = os.open(stack_folder(settings) / "users", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -197,7 +197,7 @@ def hold_stack(settings: Settings) -> Iterator[int]:
 def start_missing(
     settings: Settings, workers: int, new: NewWorker, flower_port: int | None = None
 ) -> list[ProcessRecord]:
-    """Start the missing workers of this kind; returns the started processes, ready."""
+    """Start missing workers like the new one, up to `workers`, with Redis, the hub and Flower; returns them, ready."""
     dead = [record for record in load_records(settings) if record.process() is None]
     end_processes(settings, dead, grace_seconds=0.0)  # a killed worker may have left its children
     present = load_records(settings)
@@ -269,7 +269,7 @@ def stop_temporary(settings: Settings) -> None:
     records = [record for record in load_records(settings) if record.temporary]
     _end(settings, [record for record in records if not record.kept], GRACE_SECONDS)
     if any(record.kept and record.process() is not None for record in records):
-        # Workers need the hub.
+        # Kept workers need Redis.
         return
     if _redis_mark(settings).exists():
         stop_redis(settings)

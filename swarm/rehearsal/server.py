@@ -55,7 +55,7 @@ class RehearsalServer:
         return self._ledger.requests
 
     def stats(self) -> dict[str, Any]:
-        """Totals: requests, by status, by model, faults, tokens by class, in flight, unmatched; and the provider's own."""
+        """Totals: requests (also by status and model), faults, tokens, in flight, unmatched, the provider's."""
         return self._listener.endpoints.stats()
 
     def start(self) -> RehearsalServer:

@@ -1,4 +1,4 @@
-"""Branch a new job from a moment of another job's history: its agents, their histories up to then, and new ids.
+"""Branch a new job from a moment of another job's history.
 
 Pure. Conversations stay byte for byte the same, so the prompt cache holds them. Old ids in them become further names of the same agents
 in the new job. The cut is at the end of a turn; its `seq` decides what else in the job had happened.

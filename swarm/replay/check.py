@@ -1,4 +1,4 @@
-"""Check whether today's code would send the requests of a job, from its journals, without a model or tokens."""
+"""Check from a job's journals whether today's code would send the same requests, without a model."""
 
 from __future__ import annotations
 

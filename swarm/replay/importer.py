@@ -15,7 +15,7 @@ from swarm.store.values import Signals
 
 _AT_ONCE = 50
 IMPORTED = "imported"
-"""Field of a job's record: its history came from a file, so none of its requests for rights is granted."""
+"""Field of an imported job's record: its history came from a file, so it is granted no rights."""
 _FROZEN = "it was exported while running; `swarm replay` continues it"
 _LIVE = (
     "line",
@@ -41,9 +41,9 @@ def import_past(
     team: Mapping[str, str] | None = None,
     shared: Shared | None = None,
 ) -> Signals:
-    """Create the job from its history. `queue` lists the agents that continue, `names` maps agents' names, `shared` is its board and pad.
+    """Create the job from its history.
 
-    Raises `ConfigurationError` if there is a job with that id.
+    `queue` lists the agents that continue, `names` maps names to agents' ids, `shared` is its board and pad. Raises `ConfigurationError` if there is a job with that id.
     """
     records = PastStore(store.keyspace, past.job_id)
     for digest, text in past.documents.items():
@@ -85,7 +85,7 @@ def _import_messages(records: PastStore, what: str, owner: str, messages: Sequen
 
 
 def freeze(past: Past) -> Past:
-    """Copy the history as an ended job, whatever its state was; nothing of it runs here."""
+    """Mark the job of this history as ended, whatever its state was; nothing of it runs here."""
     for agent in past.agents.values():
         _end(agent.fields)
     _end(past.fields)

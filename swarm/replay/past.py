@@ -1,6 +1,6 @@
-"""A job's complete history in memory, read from Redis or from a file of JSON lines, and written to one. Reading changes nothing.
+"""A job's complete history in memory, from Redis or from a file of JSON lines.
 
-File order: a header, the job, its documents, then each agent with its journal, mailbox and kept outputs, the events, and an end record.
+Reading changes nothing. File order: a header, the job, its documents, then each agent with its journal, mailbox and kept outputs, the events, and an end record.
 The end has the number of records, so a truncated file is recognised.
 """
 

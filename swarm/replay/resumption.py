@@ -1,4 +1,7 @@
-"""Continue from a moment of a job's history, as a new job whose first request begins byte for byte like the old one's."""
+"""Continue from a moment of a job's history in a new job.
+
+The new job's first request begins byte for byte like the old one's.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +29,8 @@ from swarm.replay.shared_state import share_then
 from swarm.store.prefixes import digest_of
 
 NOTE = (
-    "Note from the runtime: you continue from an earlier moment of another job. Your later work is missing. Agents keep the ids that "
-    "you have read."
+    "Note from the runtime: you continue from an earlier moment of another job. Your later work does not exist here. Agents "
+    "are still known by the ids that you have read."
 )
 
 
@@ -143,7 +146,7 @@ def _redefine(swarm: Swarm, past: Past, moment: Moment, wanted: Resumption) -> A
 def _tell(past: Past, wanted: Resumption, workspace: str) -> str:
     spec = AgentSpec.model_validate(past.agents[wanted.agent_id].spec)
     moved = (
-        f" Your workspace is {workspace} now; the paths that you have read are old."
+        f" Your workspace is {workspace} now, so change the paths that you have read."
         if workspace != spec.workspace
         else ""
     )

@@ -45,7 +45,7 @@ class Shared:
     """Highest version of any page."""
 
     def renamed(self, ids: Mapping[str, str]) -> Shared:
-        """Copy the state with new agent ids; tasks in progress by other agents are released."""
+        """Replace the agents' ids, and release tasks in progress by other agents; returns this object."""
         for task in self.tasks.values():
             if task["state"] == "in_progress" and task["owner"] not in ids:
                 _give_back(task)

@@ -93,7 +93,7 @@ def test_a_run_without_a_prompt_is_a_conversation_on_one_job(stack: World) -> No
     scenario = stack.workspace / "echo.yaml"
     scenario.write_text(ECHO)
     terminal = Terminal(stack, "run", "--rehearse", str(scenario), "-w", str(stack.workspace))
-    terminal.wait_for("Task?")
+    terminal.wait_for("Type a task")
     terminal.type("hello there\n")
     terminal.wait_for("the answer")
     terminal.wait_for("your turn")

@@ -19,7 +19,10 @@ _LOOKED_AT_JOBS = 50
 
 
 class Top(App[None]):
-    """Fleet → job → agent: Enter goes in, Escape back. Viewing changes nothing; `notices` allows desktop notifications."""
+    """Fleet → job → agent: Enter goes in, Escape back.
+
+    Viewing changes nothing; `notices` allows desktop notifications.
+    """
 
     TITLE = "swarm"
     ENABLE_COMMAND_PALETTE = False

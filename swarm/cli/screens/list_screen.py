@@ -113,7 +113,7 @@ class ListScreen(Screen[None]):
         raise NotImplementedError
 
     def count_below(self, chosen: str) -> str:
-        """What cancelling the selected line would end, in words."""
+        """The agents that cancelling the selected line would end, in words."""
         raise NotImplementedError
 
     def action_move(self, by: int) -> None:
