@@ -44,7 +44,7 @@ def export_job(
     ] = None,
     redacted: Annotated[
         str | None,
-        typer.Option("--redact", metavar="WHAT", help="Remove apparent secrets, or words: all texts."),
+        typer.Option("--redact", metavar="WHAT", help="Remove secrets (apparent ones), or words (all texts)."),
     ] = None,
 ) -> None:
     """Write a job as JSON lines: its record, agents, journals, mail, outputs and events.

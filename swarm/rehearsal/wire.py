@@ -30,7 +30,8 @@ def sign_thinking(thinking: str) -> str:
 def build_content(reply: ScriptedReply, digest: bytes, bound: Callable[[], str]) -> list[dict[str, Any]]:
     """Build a reply's content blocks.
 
-    Ids of tool calls derive from the request's digest, so a repeated request gets the same ones. `bound` returns the value that thinking is bound to.
+    Ids of tool calls derive from the request's digest, so a repeated request gets the same ones. `bound` returns the value that thinking
+    is bound to.
     """
     content: list[dict[str, Any]] = []
     if reply.thinking:

@@ -43,7 +43,8 @@ def import_past(
 ) -> Signals:
     """Create the job from its history.
 
-    `queue` lists the agents that continue, `names` maps names to agents' ids, `shared` is its board and pad. Raises `ConfigurationError` if there is a job with that id.
+    `queue` lists the agents that continue, `names` maps names to agents' ids, `shared` is its board and pad. Raises `ConfigurationError`
+    if there is a job with that id.
     """
     records = PastStore(store.keyspace, past.job_id)
     for digest, text in past.documents.items():

@@ -1,7 +1,7 @@
 """A job's complete history in memory, from Redis or from a file of JSON lines.
 
-Reading changes nothing. File order: a header, the job, its documents, then each agent with its journal, mailbox and kept outputs, the events, and an end record.
-The end has the number of records, so a truncated file is recognised.
+Reading changes nothing. File order: a header, the job, its documents, then each agent with its journal, mailbox and kept outputs, the
+events, and an end record. The end has the number of records, so a truncated file is recognised.
 """
 
 from __future__ import annotations
