@@ -77,7 +77,7 @@ def test_an_interrupt_leaves_too_and_the_terminal_shows_keys_again(post: Post) -
     terminal.wait_for("Ctrl-D leaves")
     terminal.type("\x03")
     code, text = terminal.finish()
-    assert code == 130 and "it goes on" in text
+    assert code == 130 and "it continues" in text
     assert not job.view().ended
 
 

@@ -364,7 +364,7 @@ def test_a_file_that_was_cut_off_or_is_none_is_refused() -> None:
         read_lines(io.StringIO(whole.replace("job-1", "job-../x")), "f")
     with pytest.raises(ConfigurationError, match=r"line 3: .*'agent-\.\./x' is not a valid agent id"):
         read_lines(io.StringIO(whole + '{"t":"agent","id":"agent-../x","fields":{}}\n'), "f")
-    with pytest.raises(ConfigurationError, match="of version 2"):
+    with pytest.raises(ConfigurationError, match="has version 2"):
         read_lines(io.StringIO('{"t":"swarm-export","v":2,"job":"j"}\n'), "f")
 
 
