@@ -1,4 +1,4 @@
-"""The tree of commands: which there are, what the help says of each, and where it is when it is needed."""
+"""The command tree: each command's section, help text and module, imported only when needed."""
 
 from __future__ import annotations
 
@@ -71,14 +71,14 @@ SECTIONS = {
     },
     "Without a model": {"demo": "demo:demo", "rehearse": "rehearse:rehearse"},
 }
-"""The commands by name, each with its module and function; one with commands of its own is the `group` of its module."""
+"""Module and function of each command by name; a group is the `group` of its module."""
 
 _PASS_ARGUMENTS = ("worker", "flower")
-"""They hand what they do not know on to Celery."""
+"""Commands that hand unknown options on to Celery."""
 
 
 class ListedCommand(TyperCommand):
-    """A command as the help and completion list it: without its module, whose import would take longer than all the rest."""
+    """A command for help and completion, shown without importing its module, which would be slow."""
 
     def __init__(self, name: str, home: str) -> None:
         super().__init__(name)
@@ -114,9 +114,9 @@ class SectionedGroup(TyperGroup):
         }
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that the first word names, loaded, and the words that are left for it."""
+        """Load the command that the first word names; return it with the remaining words."""
         if args and len(args[0].split()) > 1:
-            args = ["run", *args]  # what is no word is a task
+            args = ["run", *args]  # anything but one word is a task
         elif args and args[0] not in self.commands:
             ctx.fail(_explain_unknown(args[0], list(self.commands)))
         name, listed, rest = super().resolve_command(ctx, args)
@@ -134,14 +134,14 @@ def _explain_unknown(word: str, known: list[str]) -> str:
 
     near = difflib.get_close_matches(word, known, n=2)
     meant = f"; did you mean {' or '.join(near)}?" if near else ""
-    return f"there is no command {word!r}{meant} A task is given to agents with `swarm run TASK`"
+    return f"there is no command {word!r}{meant} Start agents on a task with `swarm run TASK`"
 
 
 app = typer.Typer(
     name="swarm",
     cls=SectionedGroup,
     no_args_is_help=True,
-    # Plain help and plain tracebacks: Rich's take three times as long to start as the rest of the command.
+    # Plain help and plain tracebacks: importing Rich takes three times as long as the rest of the command.
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -1,4 +1,4 @@
-"""`swarm attach`: back to a job that runs, as if one had never left; leaving it again never ends it."""
+"""`swarm attach`: watch a running job again; leaving never ends it."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from swarm.core.records import JobView
 
 def attach(
     job: JobArgument = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress, wait for the answer only.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress, only the answer.")] = False,
 ) -> None:
-    """Watch a job as `swarm run` does, type to its agents, answer what they ask, and print its answer at its end.
+    """Watch a job as `swarm run` does, type to its agents, answer their questions, and print the final answer.
 
-    A line goes to the first agent, `@NAME LINE` to another one. Ctrl-D or Ctrl-C leaves; the job goes on. Exit code as `swarm run`; 0
-    after leaving by Ctrl-D, 130 by Ctrl-C.
+    A line goes to the first agent, `@NAME LINE` to another one. Ctrl-D or Ctrl-C leaves; the job continues.
+    Exit code as `swarm run`; 0 after Ctrl-D, 130 after Ctrl-C.
     """
     with open_swarm() as swarm, contextlib.ExitStack() as cleanup:
         found = find_job(swarm, job)
@@ -48,7 +48,7 @@ def _watch(swarm: Swarm, job: Job, interrupts: Interrupts, terminal: TextIO | No
         raise JobLost(job.id) from error
     except (Left, KeyboardInterrupt) as left:
         display.pause()
-        print_note(f"left {job.id}; it goes on. Back to it: swarm attach {job.id}")
+        print_note(f"left {job.id}; it continues. Return with: swarm attach {job.id}")
         return 0 if isinstance(left, Left) else 130
     finally:
         display.pause()

@@ -1,6 +1,6 @@
-"""What the shell completes: ids, types, models and scenarios.
+"""Shell completion of ids, types, models and scenarios.
 
-Guarantee: whoever presses Tab waits for half a second at most for Redis, starts nothing, and reads no error.
+Guarantee: completion waits at most half a second for Redis, starts nothing, and shows no errors.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ if TYPE_CHECKING:
 _PATIENCE_SECONDS = 0.5
 _MOST = 50
 Completions = list[tuple[str, str]]
-"""Words, each with what it is."""
+"""Completed words, each with a description."""
 
 
 def complete_job(incomplete: str) -> Completions:
-    """Ids of jobs, the newest first."""
+    """Ids of jobs, newest first."""
     return _ask(incomplete, _jobs)
 
 
 def complete_agent(incomplete: str) -> Completions:
-    """Ids of jobs, and of the agents of the newest ones."""
+    """Ids of jobs, and of agents in the newest jobs."""
     return _ask(incomplete, lambda swarm: [*_jobs(swarm), *_agents(swarm)])
 
 
 def complete_question(incomplete: str) -> Completions:
-    """Ids of questions that wait for an answer."""
+    """Ids of open questions."""
     return _ask(incomplete, _questions)
 
 
 def complete_type(incomplete: str) -> Completions:
-    """Types of agents that a job can begin with here."""
+    """Agent types that can start a job here."""
 
     def find() -> Completions:
         from swarm.definitions.catalogue import load_catalogue
@@ -47,12 +47,12 @@ def complete_type(incomplete: str) -> Completions:
 
 
 def complete_model(incomplete: str) -> Completions:
-    """The models' aliases."""
+    """Model aliases."""
     return _choose(incomplete, lambda: [(alias, "") for alias in ("haiku", "opus", "sonnet")])
 
 
 def complete_scenario(incomplete: str) -> Completions:
-    """The shipped rehearsals."""
+    """Names of the shipped scenarios."""
 
     def find() -> Completions:
         from swarm.rehearsal.scenario import SHIPPED
@@ -62,7 +62,7 @@ def complete_scenario(incomplete: str) -> Completions:
     return _choose(incomplete, find)
 
 
-# -- what Redis knows ----------------------------------------------------------------------------------------
+# -- from Redis ------------------------------------------------------------------------------------------
 
 
 def _jobs(swarm: Swarm) -> Completions:
@@ -88,7 +88,7 @@ def _ask(incomplete: str, find: Callable[[Swarm], Completions]) -> Completions:
 
 @contextmanager
 def _open() -> Iterator[Swarm | None]:
-    """A client that neither waits nor repeats; None if the local Redis does not run, which is not started for this."""
+    """Open a client that neither waits nor retries; None if the local Redis does not run."""
     from swarm.client.swarm import Swarm
     from swarm.core.settings import load_settings
     from swarm.store.connection import connect, socket_path
@@ -104,11 +104,11 @@ def _open() -> Iterator[Swarm | None]:
 
 
 def _choose(incomplete: str, find: Callable[[], Completions]) -> Completions:
-    """Those that begin with what was typed, with or without the kind before the first dash; nothing if anything goes wrong."""
+    """Choose the words with the typed prefix, with or without their kind (`job-`); none after an error."""
     try:
         found: Sequence[tuple[str, str]] = find()
     except Exception:
-        # Whoever presses Tab has asked nothing yet.
+        # An error during completion is never shown.
         return []
     from swarm.cli.output import one_line
 

@@ -1,4 +1,4 @@
-"""Rich's console, which takes strings from anywhere and shows them plain. Imported only where something is drawn."""
+"""A Rich console that shows strings from anywhere as plain text; imported only for drawing."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from swarm.cli.output import plain
 
 
 class PlainConsole(Console):
-    """A console that no string can give orders to."""
+    """A console that ignores control sequences and markup in strings."""
 
     def print(self, *objects: Any, **options: Any) -> None:
-        """As Rich's, with strings made plain."""
+        """Print as Rich does, with strings made plain."""
         super().print(*(plain(each) if isinstance(each, str) else each for each in objects), **options)

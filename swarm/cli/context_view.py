@@ -1,4 +1,4 @@
-"""`swarm agents --context`: what an agent of each type would be given to begin with, and about how many tokens that is."""
+"""`swarm agents --context`: the initial context of each agent type, and its approximate size in tokens."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PARTS = ("system", "tools", "instructions", "memory", "surroundings")
 
 
 def show_context(folder: Path, settings: Settings, *, as_json: bool) -> None:
-    """Print a row for each type, and the instruction files."""
+    """Print one row per type, and the instruction files."""
     # Nothing is run here.
     prepared = prepare_order(Order(prompt="-", workspace=folder, home_workspace=True), settings)
     remembered, why_not = _remember(prepared, settings)
@@ -53,7 +53,7 @@ def show_context(folder: Path, settings: Settings, *, as_json: bool) -> None:
     if prepared.instructions is None:
         print_note("instruction files are switched off (SWARM_INSTRUCTION_FILES)")
     if why_not:
-        print_note(f"note: what is remembered is not counted: {why_not}")
+        print_note(f"note: memory is not counted: {why_not}")
     for problem in found.problems:
         print_note(f"problem: {problem}")
     if prepared.ignored:
@@ -82,7 +82,7 @@ def _shower(part: str) -> Callable[[tuple[str, dict[str, Any]]], str]:
 
 
 def _remember(prepared: PreparedJob, settings: Settings) -> tuple[dict[str, str], str]:
-    """By type, what agents with a memory are told of it; and why it could not be read. Without such types Redis is not asked."""
+    """Memory text by type, and why it could not be read. Redis is not asked if no type has a memory."""
     keeping = {one.name: one.memory for one in prepared.catalogue.definitions.values() if one.memory is not None}
     places = prepared.places
     if not keeping or places is None:
@@ -96,12 +96,12 @@ def _remember(prepared: PreparedJob, settings: Settings) -> tuple[dict[str, str]
                 for name, scope in keeping.items()
             }
         except RedisUnavailable:
-            return {}, "Redis is not there (`swarm up` starts it)"
+            return {}, "Redis does not run (`swarm up` starts it)"
     return told, ""
 
 
 def _count(definition: AgentDefinition, prepared: PreparedJob, settings: Settings, remembered: str) -> dict[str, Any]:
-    """Tokens by part, where an agent of the type usually stands: as the first agent of a job, or one level below."""
+    """Count tokens by part, with the type as a job's first agent or one level below."""
     placed = {} if definition.may_be_first else {"depth": 1, "parent_id": prepared.spec.agent_id}
     mode = first_mode(definition, prepared.spec.mode)
     spec = prepared.spec.model_copy(update={"definition": definition, "mode": mode, "prompt": "", **placed})

@@ -1,4 +1,4 @@
-"""`swarm serve`, `hub` and `telemetry`: what a fleet has beside its workers, each in the foreground."""
+"""`swarm serve`, `hub` and `telemetry`: a fleet's services beside its workers, each in the foreground."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def serve(
     host: Annotated[str, typer.Option(help="Address to serve on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65_535, help="Port to serve on; 0 takes a free one.")] = 8400,
 ) -> None:
-    """Serve the HTTP API: start jobs, follow, answer and cancel them from any language.
+    """Serve the HTTP API: start, follow, answer and cancel jobs from any language.
 
-    Callers need a key: `swarm keys add NAME` makes one. The API keeps nothing itself, so any number of these can run. It speaks plain
-    HTTP: beyond this machine, put it behind a proxy that does TLS. `/v1/openapi.json` describes it.
+    Callers need a key from `swarm keys add NAME`. The API keeps no state, so any number of these can run. It speaks plain HTTP: beyond
+    this machine, put it behind a proxy that does TLS. `/v1/openapi.json` describes it.
     """
     try:
         import uvicorn
@@ -45,22 +45,22 @@ def serve(
 def hub(
     folder: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Where the repositories lie.", show_default="`hub` in SWARM_STATE_DIR"),
+        typer.Option(metavar="FOLDER", help="Folder of the repositories.", show_default="`hub` in SWARM_STATE_DIR"),
     ] = None,
     host: Annotated[str, typer.Option(help="Address to serve on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65_535, help="Port to serve on; 0 takes a free one.")] = 8441,
 ) -> None:
-    """Serve the git repositories that files follow their agents through, until interrupted.
+    """Serve the git repositories that carry agents' files between hosts, until interrupted.
 
-    SWARM_HUB_TOKEN is what workers and clients must know. It speaks plain HTTP: beyond a private network, put it behind a proxy that does
-    TLS. With SWARM_REDIS_URL it removes the repositories of jobs that are kept no longer.
+    Workers and clients must have the token SWARM_HUB_TOKEN. The hub speaks plain HTTP: beyond a private network, put it behind a proxy
+    that does TLS. With SWARM_REDIS_URL it removes the repositories of jobs that are no longer kept.
     """
     from swarm.hub import service
 
     def told(address: str) -> None:
         print_line(f"the hub serves {address}")
         if host not in LOOPBACK:
-            print_note("note: files and the token pass the network as they are; use a private one, or a proxy with TLS")
+            print_note("note: files and the token are sent unencrypted; use a private network, or a proxy with TLS")
 
     service.serve(load_settings(), folder, host, port, told=told)
 
@@ -76,15 +76,17 @@ def telemetry(
     ] = None,
     host: Annotated[str, typer.Option(help="Address to serve `/metrics` on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65_535, help="Port for it; 0 takes a free one.")] = 9464,
-    every: Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="How often journals are read.")] = 5.0,
+    every: Annotated[
+        float, typer.Option(min=0.1, metavar="SECONDS", help="Interval between reads of the journals.")
+    ] = 5.0,
     once: Annotated[
         bool,
-        typer.Option("--once", help="Read and send what is there, and end; exit code 1 if not all of it was taken."),
+        typer.Option("--once", help="Read and send once; exit code 1 if not all was accepted."),
     ] = False,
 ) -> None:
-    """Tell monitoring what jobs do: traces by OTLP, metrics for Prometheus, until interrupted.
+    """Report jobs to monitoring until interrupted: traces by OTLP, metrics for Prometheus.
 
-    One for the fleet is enough; a second one stands by. Workers know nothing of it: all is read from Redis.
+    One per fleet is enough; a second one stands by. Workers are not involved: everything is read from Redis.
     """
     from swarm.telemetry import exporter
 
@@ -93,9 +95,9 @@ def telemetry(
     collector = exporter.open_collector(otlp) if sends else None
     if once:
         if not exporter.read_once(settings, collector):
-            print_note("not all of it was taken, or another exporter tells of it: it is told again next time")
+            print_note("not everything was accepted, or another exporter is active; the rest is sent next time")
             raise typer.Exit(1)
         return
     if collector is None:
-        print_note("note: no traces are sent; --otlp URL, or OTEL_EXPORTER_OTLP_ENDPOINT")
+        print_note("note: no traces are sent; set --otlp URL or OTEL_EXPORTER_OTLP_ENDPOINT")
     exporter.run(settings, collector, host, port, every, lambda address: print_line(f"metrics at {address}"))

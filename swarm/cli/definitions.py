@@ -1,6 +1,6 @@
-"""`swarm agents`: which types of agents exist here, where they come from, and what they may do.
+"""`swarm agents`: the agent types of a workspace, their sources and permissions.
 
-The result goes to stdout; what is wrong, hidden or understood only in part goes to stderr.
+The result goes to stdout; problems, hidden types and partly understood ones go to stderr.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ def list_agents(
     workspace: WorkspaceOption = Path(),
     context: Annotated[
         bool,
-        typer.Option("--context", help="Show what each would be given to begin with, and how many tokens that is."),
+        typer.Option("--context", help="Show the initial context of each, in tokens."),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """List the types of agents, or check the files they are defined in.
 
-    Of those that apply in a workspace it says what each may do and where it comes from.
+    For each type in a workspace, the list shows its permissions and its source.
     """
     if ctx.invoked_subcommand is not None:
         return
@@ -56,7 +56,7 @@ def list_agents(
     declare_outside_tools(settings.tools)
     folder = find_workspace(workspace)
     if context:
-        from swarm.cli.context_view import show_context  # it loads the tools, which listing does without
+        from swarm.cli.context_view import show_context  # loads the tools, which listing does not need
 
         show_context(folder, settings, as_json=as_json)
         return
@@ -85,7 +85,7 @@ def list_agents(
             print_note(f"note: {definition.name}: {lack}")
     if doubtful := [definition for definition in definitions if definition.warnings]:
         example = shlex.quote(os.path.relpath(doubtful[0].source))
-        print_note(f"{len(doubtful)} of them understood only in part; `swarm agents check {example}` says what was not")
+        print_note(f"{len(doubtful)} of them understood only in part; `swarm agents check {example}` explains")
 
 
 @group.command("check")
@@ -93,7 +93,7 @@ def check(
     path: Annotated[Path, typer.Argument(metavar="PATH", help="A definition file, or a folder of them.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Explain definition files: what was not understood, where, and the remedy. Exit code 1 if one cannot be used."""
+    """Explain problems of definition files, with places and remedies. Exit code 1 if one cannot be used."""
     if not path.exists():
         raise ConfigurationError(f"{path} does not exist; name a definition file, or a folder of them")
     result = check_path(path)
@@ -111,12 +111,12 @@ def check(
         if lack := explain_absent(definition, configured):
             print_note(f"note: {place}: {lack}")
         for tool, reason in withheld_tools(definition).items():
-            print_note(f"note: {place}: it lists {tool} but does not get it: {reason}")
+            print_note(f"note: {place}: {tool} is listed but withheld: {reason}")
     for name, source in result.disabled.items():
-        print_note(f"note: {_shorten(source, folder)}: it switches {name!r} off")
+        print_note(f"note: {_shorten(source, folder)}: {name!r} is switched off")
     _print_problems(result.problems, folder)
     if not (result.definitions or result.problems or result.disabled):
-        raise ConfigurationError(f"{path} holds no agent definition that any supported format would have")
+        raise ConfigurationError(f"{path} holds no agent definition in a supported format")
     doubtful = sum(1 for definition in result.definitions if definition.warnings)
     print_note(
         f"{len(result.definitions)} can be used ({doubtful} understood only in part), {len(result.problems)} cannot"
@@ -126,7 +126,7 @@ def check(
 
 
 def allowed_tools(definition: AgentDefinition) -> list[str]:
-    """The tools it is given on this host where it usually stands: as the first agent of a job, or one level below."""
+    """The definition's tools on this host, as a job's first agent or one level below."""
     place = _usual_place(definition)
     spec = AgentSpec(
         **{
@@ -142,7 +142,7 @@ def allowed_tools(definition: AgentDefinition) -> list[str]:
 
 
 def withheld_tools(definition: AgentDefinition) -> dict[str, str]:
-    """The tools that it asks for by name and does not get, each with the reason."""
+    """Tools that the definition names but does not get, each with the reason."""
     wanted = dict.fromkeys(split_pattern(entry)[0] for entry in definition.tools or [])
     known = [tool for tool in wanted if tool in known_tools()]
     absent = {tool: "it is not offered here" for tool in known if not row_of(tool).home}
@@ -180,7 +180,7 @@ def _print_definitions(definitions: Sequence[AgentDefinition], folder: Path) -> 
 
 
 def table_of_definitions(folder: Path) -> Listing[AgentDefinition]:
-    """A row for each type of agent."""
+    """A table with one row per agent type."""
     return Listing[AgentDefinition](
         Column("type", lambda one: one.name),
         Column("started by", _describe_starters, drop=2),
@@ -202,7 +202,7 @@ def _describe_mode(definition: AgentDefinition) -> str:
 
 
 def _describe_access(definition: AgentDefinition, tools: Sequence[str]) -> str:
-    """What the tools let it do with files; a shell counts as writing, unless the agent only has it where it cannot write."""
+    """Describe the file access of these tools; a shell counts as writing unless it is confined to reading."""
     rows = [row_of(tool) for tool in tools]
     held = definition.read_only or definition.permission_mode == "plan"
     if any(row.writes_files or (row.needs_shell and not held) for row in rows):

@@ -1,4 +1,4 @@
-"""`swarm demo`: a job on a sample repository whose test fails before and passes after, without a key."""
+"""`swarm demo`: a job that fixes a failing test in a sample repository, without a key."""
 
 from __future__ import annotations
 
@@ -34,24 +34,16 @@ _DIFF_STYLES = MappingProxyType({"+++": "bold", "---": "bold", "+": "green", "-"
 
 
 def demo(
-    real: Annotated[
-        bool, typer.Option("--real", help="Ask the real model instead of the rehearsed one; needs a key.")
-    ] = False,
+    real: Annotated[bool, typer.Option("--real", help="Use the real model, which needs a key.")] = False,
     coordinator: Annotated[
         bool,
-        typer.Option(
-            "--coordinator", help="Have it done by workers under a coordinator, and show what the runtime refuses it."
-        ),
+        typer.Option("--coordinator", help="Use a coordinator, and show which of its calls are refused."),
     ] = False,
     target: Annotated[
         Path | None,
-        typer.Option(
-            "--folder", metavar="FOLDER", help="Where to put the sample repository.", show_default="temporary"
-        ),
+        typer.Option("--folder", metavar="FOLDER", help="Folder for the sample repository.", show_default="temporary"),
     ] = None,
-    concurrency: Annotated[
-        int | None, typer.Option(min=1, help="Agents at once on the worker that is started.")
-    ] = None,
+    concurrency: Annotated[int | None, typer.Option(min=1, help="Agents at once on the started worker.")] = None,
 ) -> None:
     """Let agents find and fix a bug in a sample repository, and show that its tests pass afterwards."""
     settings = load_settings()
@@ -65,13 +57,13 @@ def demo(
         raise typer.Exit(1)
     _say(f"The job: {prepared.prompt.strip()}")
     if real:
-        _say("The model is the real one.")
+        _say("The model is real.")
     else:
         _say(
             "The model's words are rehearsed (a script on this machine, over real HTTP). Everything else is real: "
             "Redis, the worker, the agents and their queue, the files they read and change, the tests they run."
         )
-    # The folder is made for this and thrown away: it must work without a sandbox, and with nobody to ask.
+    # This temporary folder must work without a sandbox and without a person to answer.
     order = Order(prompt=prepared.prompt, workspace=prepared.workspace, mode="bypassPermissions")
     if coordinator:
         order = replace(order, agent=COORDINATED)
@@ -103,7 +95,7 @@ def _deliver(view: JobView, agents: Sequence[AgentView]) -> None:
 
 def _deliver_coordinated(settings: Settings, view: JobView, agents: Sequence[AgentView]) -> None:
     _deliver(view, agents)
-    _say("What the runtime refused the coordinator:")
+    _say("Calls of the coordinator that the runtime refused:")
     journal = Swarm(settings).journal(view.root_id)
     refused = [entry.text for entry in journal if isinstance(entry, ToolFinished) and entry.is_error]
     refused += [entry.text for entry in journal if isinstance(entry, Prompt) and entry.purpose == "coordination"]
@@ -135,7 +127,7 @@ def _show_changes(workspace: Path) -> None:
         return
 
     for arguments in (["--stat"], []):
-        # No configuration of the person's: the output is part of ours.
+        # Ignore the person's git configuration, because the output is shown.
         ran = run_git(workspace, ["diff", "--no-color", *arguments])
         _print(ran.stdout.decode(errors="replace").rstrip(), _DIFF_STYLES)
 
@@ -149,7 +141,7 @@ def _say(text: str) -> None:
 
 
 def _print(text: str, styles: Mapping[str, str] = MappingProxyType({})) -> None:
-    """Print it two places in; `styles` of lines by what they begin with, on a terminal."""
+    """Print text indented by two; on a terminal, `styles` maps the beginning of a line to its style."""
     if not text.strip():
         return
     lines = plain(text).splitlines()

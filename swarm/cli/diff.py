@@ -1,4 +1,4 @@
-"""`swarm diff A B`: two jobs side by side."""
+"""`swarm diff A B`: compare two jobs side by side."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SHOWN_CHARACTERS = 300
 
 
 def show_comparison(first: str, second: str, *, as_json: bool) -> None:
-    """Print how two jobs differ."""
+    """Print the differences between two jobs."""
     with open_swarm() as swarm:
         a, b = (find_job(swarm, text).id for text in (first, second))
         found = compare(read_past(swarm.store, a), read_past(swarm.store, b))

@@ -1,4 +1,7 @@
-"""Watching a job to its end: its events arrive on a thread of their own, so signals and redraws never wait for Redis."""
+"""Displays of a running job.
+
+Events arrive on their own thread, so signals and redraws never wait for Redis.
+"""
 
 from __future__ import annotations
 
@@ -30,33 +33,33 @@ from swarm.streaming.events import AgentEnded
 from swarm.streaming.live.reader import LiveReader, WatchedJob
 
 _TAKE_SECONDS = 0.125
-"""How long to wait for an event before a redraw is considered: eight times a second."""
+"""Seconds to wait for an event before considering a redraw, so at most eight redraws a second."""
 _FEED_SECONDS = 0.5
 _TICK_SECONDS = 0.25
-"""How often the clocks in the picture move on when nothing happens."""
+"""Seconds between clock updates while nothing happens."""
 _IDLE_CHECK_SECONDS = 3.0
 _ABOVE = frozenset({"message", "bounded", "server", "held"})
-"""What is said above the tree."""
+"""Event kinds shown above the tree."""
 _WORTH_A_LINE = _ABOVE | {
     *("job_started", "spawned", "ended", "rescued", "resumed", "board", "denied", "hooked", "verdict", "summary"),
 }
 
 
 class Display:
-    """What a job is shown on while it runs; this one shows nothing."""
+    """Base of the displays of a running job; this one shows nothing."""
 
     def show(self, events: Sequence[Event]) -> None:
-        """These events have arrived; none means that time has passed."""
+        """Handle new events; an empty list means that time has passed."""
 
     def pause(self) -> None:
-        """Leave the terminal to somebody else until the next `show`."""
+        """Release the terminal until the next `show`."""
 
     def close(self) -> None:
-        """Show the last state, and leave it there."""
+        """Draw the last state and leave it on the screen."""
 
 
 class Feed:
-    """The events of one job, fetched by a thread while entered."""
+    """The events of one job, fetched by a thread inside the `with` block."""
 
     def __init__(self, job: Job, after: str) -> None:
         self._job, self._after = job, after
@@ -71,11 +74,11 @@ class Feed:
 
     def __exit__(self, *failure: object) -> None:
         self._leave.set()
-        # Redis may be stopped next; a thread that is still asking would try to reach it again.
+        # Redis may be stopped next; a thread that still asks would try to reconnect.
         self._thread.join(2 * _FEED_SECONDS)
 
     def take(self, seconds: float) -> list[Event]:
-        """Wait so long for something to happen, then return all that has. Raises what the thread ran into."""
+        """Wait up to `seconds`, then return all new events. Raises the thread's exception."""
         found: list[Event] = []
         try:
             item = self._arrived.get(timeout=seconds)
@@ -111,10 +114,10 @@ def watch(
     after: str = "0",
     hear: Callable[[Sequence[Event]], None] | None = None,
 ) -> JobView:
-    """Show the job, from the event `after` on, until it ends. `check` is called now and then while nothing happens, and raises if
-    nothing will; `hear` is given what happens at once.
+    """Show the job's events after `after` until it ends.
 
-    While `asker` has something to ask the display waits; what happens meanwhile is shown after it.
+    `check` is called now and then while nothing happens, and raises if nothing will; `hear` gets each event at once. While `asker` asks,
+    the display pauses and shows later events afterwards.
     """
     checked = time.monotonic()
     unseen: list[Event] = []
@@ -139,7 +142,7 @@ def watch(
 
 
 def choose_display(swarm: Swarm, job: Job, *, quiet: bool) -> Display:
-    """A living tree on a terminal, a line for each event elsewhere, nothing if nothing is wanted."""
+    """A live tree on a terminal, one line per event elsewhere, or nothing if `quiet`."""
     if quiet:
         return Display()
     console = message_console()
@@ -151,7 +154,7 @@ def choose_display(swarm: Swarm, job: Job, *, quiet: bool) -> Display:
 
 
 class TreeDisplay(Display):
-    """The tree, redrawn in place."""
+    """A tree, redrawn in place."""
 
     def __init__(self, swarm: Swarm, job: Job, console: Console) -> None:
         self._job, self._console = job, console
@@ -160,7 +163,7 @@ class TreeDisplay(Display):
         self._drawn_at = 0.0
 
     def show(self, events: Sequence[Event]) -> None:
-        """Redraw, if there is anything new or the clocks must move on; messages to the person stay above the tree."""
+        """Redraw after new events or a clock tick; messages to the person stay above the tree."""
         for event in events:
             if event.kind in _ABOVE and (line := self._lines.describe(event)):
                 self._console.print(line, soft_wrap=True)
@@ -170,24 +173,24 @@ class TreeDisplay(Display):
             self._draw()
 
     def pause(self) -> None:
-        """Wipe the tree."""
+        """Erase the tree."""
         if self._live is not None:
             self._live.transient = True
             self._live.stop()
             self._live = None
 
     def close(self) -> None:
-        """Draw the tree as it is now, for good."""
+        """Draw the final tree and leave it on the screen."""
         self._look(())
         self.pause()
         self._console.print(self.picture(live=False))
 
     def picture(self, *, live: bool) -> RenderableType:
-        """What is drawn: the tree as it was last asked for."""
+        """Draw the tree in its last known state."""
         return render_tree(self._seen.agents, self._console, room=self._room(), live=live, job_id=self._job.id)
 
     def _look(self, events: Sequence[Event]) -> None:
-        with contextlib.suppress(UnknownAgent):  # whoever follows its events is told so
+        with contextlib.suppress(UnknownAgent):  # the event feed reports it
             self._seen.look(events)
 
     def _draw(self) -> None:
@@ -202,9 +205,9 @@ class TreeDisplay(Display):
 
 
 class LineDisplay(Display):
-    """A plain line whenever an agent begins or ends, writes to the person or asks something: for logs.
+    """Writes one line when an agent starts or ends, writes to the person or asks, for use in logs.
 
-    Where nothing of that happens for long, a line says what is waited for.
+    After a long silence, a line explains the wait.
     """
 
     def __init__(self, swarm: Swarm, job: Job) -> None:
@@ -213,7 +216,7 @@ class LineDisplay(Display):
         self._silence = SilenceWatch()
 
     def show(self, events: Sequence[Event]) -> None:
-        """Write what is worth a line."""
+        """Write a line for each event worth one."""
         for event in events:
             described = self.describe(event)
             if not described:
@@ -224,7 +227,7 @@ class LineDisplay(Display):
             self._say(time.time(), describe_waiting(LiveReader(self._swarm.store).agents_of(self._job.id)))
 
     def describe(self, event: Event) -> str:
-        """Who, and what; empty for what is not worth a line."""
+        """Agent and event on one line; empty for an event not worth a line."""
         if event.kind == "question":
             return describe_question(self._swarm, event)
         if event.kind not in _WORTH_A_LINE or (event.kind == "message" and event.fields.get("to") != "user"):
@@ -240,7 +243,7 @@ class LineDisplay(Display):
 
 
 def describe_question(swarm: Swarm, event: Event) -> str:
-    """A question to the person as one line; empty for one that is over, or another agent's."""
+    """A question to the person on one line; empty for a closed one or another agent's."""
     question = swarm.questions.find(event.fields["question"])
     if question is None or question.to or question.state != "open":
         return ""
@@ -248,7 +251,7 @@ def describe_question(swarm: Swarm, event: Event) -> str:
 
 
 class StreamDisplay(Display):
-    """Prints each event of the stream as it happens; its schema is `swarm.streaming.events`. A long silence is explained on stderr."""
+    """Prints each stream event as JSON (schema: `swarm.streaming.events`), and explains a long silence on stderr."""
 
     def __init__(self, swarm: Swarm, job: Job, *, quiet: bool = False) -> None:
         self._swarm, self._job = swarm, job
@@ -256,7 +259,7 @@ class StreamDisplay(Display):
         self._silence = SilenceWatch()
 
     def show(self, events: Sequence[Event]) -> None:
-        """Print what these events tell."""
+        """Print the stream events that these events produce."""
         for event in events:
             for told in self._notifier.tell(event):
                 print_json_text(told.model_dump_json())

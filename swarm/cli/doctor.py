@@ -1,4 +1,4 @@
-"""`swarm doctor`: what this machine has, what is missing, and how to get it."""
+"""`swarm doctor`: check this machine, and say how to get missing parts."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ _OLDEST_PYTHON = (3, 11)
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     name: str
     ok: bool
     found: str
     remedy: str = ""
     needed: bool = True
-    """Whether nothing works without it; else it is for some uses only."""
+    """Whether everything depends on it, or only some uses do."""
 
 
 def doctor(as_json: JsonOption = False) -> None:
-    """Check what agents need on this machine; exit code 1 if something needed is missing."""
+    """Check this machine's requirements; exit code 1 if a needed one is missing."""
     checks = run_checks(load_settings())
     if as_json:
         print_json([asdict(check) for check in checks])
@@ -61,7 +61,7 @@ def doctor(as_json: JsonOption = False) -> None:
 
 
 def run_checks(settings: Settings) -> list[Check]:
-    """Look at everything; nothing is changed, and nothing started but a command in the sandbox, to try it."""
+    """Run all checks. Nothing is changed; only a test command in the sandbox is started."""
     checks: list[Callable[[Settings], Check]] = [
         _check_python,
         _check_sdk,
@@ -118,7 +118,7 @@ def _check_key(settings: Settings) -> Check:
 
 def _check_git(settings: Settings) -> Check:
     path = shutil.which("git")
-    remedy = "install git; without it agents cannot look into a repository's history"
+    remedy = "install git; without it agents cannot read a repository's history"
     if path is None:
         return Check("git", False, "not on the PATH", remedy, needed=False)
     return Check("git", True, _first_line([path, "--version"]) or path, remedy, needed=False)
@@ -143,7 +143,7 @@ def _check_sandbox(settings: Settings) -> Check:
     told = f"{found.name}, for {promised}"
     if found.note or found.missing:
         lacking = f"not held: {'; '.join(found.missing)}" if found.missing else ""
-        better = f"better would be bubblewrap: {found.note}" if found.note else ""
+        better = f"bubblewrap is better: {found.note}" if found.note else ""
         return Check("sandbox", not found.note, told, ". ".join(filter(None, (lacking, better))), needed=False)
     return Check("sandbox", True, told)
 
@@ -192,7 +192,7 @@ def _check_redis(settings: Settings) -> Check:
         worries.append(f"it may evict data (maxmemory-policy {info['maxmemory_policy']}): set it to noeviction")
     if not info.get("aof_enabled"):
         worries.append("a restart of it loses the latest steps: set appendonly yes")
-    # The server tells how many replicas are good only where it has to have some.
+    # The server reports good replicas only if it requires some.
     if settings.redis_url.startswith("sentinel:") and "min_slaves_good_slaves" not in info:
         worries.append(
             "a change of primary may lose seconds of everything: set min-replicas-to-write 1 on all its servers"
@@ -204,17 +204,17 @@ def _check_hub(settings: Settings) -> Check:
     trouble, remedy = find_trouble(settings)
     if trouble:
         return Check("hub", False, f"{settings.hub} cannot be used: {trouble}", remedy)
-    return Check("hub", True, f"{settings.hub}; checkouts below {settings.checkouts_folder()}, as on all hosts")
+    return Check("hub", True, f"{settings.hub}; checkouts in {settings.checkouts_folder()}, as on all hosts")
 
 
 def _check_exposures(settings: Settings) -> list[Check]:
-    """What is open, as a worker says it when it starts; the sandbox has a line of its own already."""
+    """Exposures as a worker reports them at startup, except those of the sandbox and Redis checks."""
     found = [each for each in find_exposures(settings) if each.name not in ("no sandbox", "no bubblewrap", "old Redis")]
     return [Check(each.name, False, each.found, each.remedy, needed=False) for each in found]
 
 
 def _check_worker(settings: Settings) -> Check:
-    remedy = "`swarm run` starts one for its job; `swarm up` or `swarm worker` keep one running"
+    remedy = "`swarm run` starts one for its job; `swarm up` or `swarm worker` keeps one running"
     try:
         alive = has_worker(settings)
     except SwarmError as error:
@@ -228,9 +228,11 @@ def _check_served(settings: Settings) -> Check:
     except (SwarmError, OSError) as error:
         return Check("waiting jobs", False, "unknown", str(error), needed=False)
     if not lacks:
-        return Check("waiting jobs", True, "none that nobody can run")
+        return Check("waiting jobs", True, "none without a worker")
     found = "; ".join(f"{job_id}: {lack}" for job_id, lack in lacks.items())
-    return Check("waiting jobs", False, f"nobody can run {found}", "give a worker what is missing", needed=False)
+    return Check(
+        "waiting jobs", False, f"no worker can run {found}", "start a worker that has the missing parts", needed=False
+    )
 
 
 def _check_callbacks(settings: Settings) -> Check:
@@ -243,7 +245,7 @@ def _check_callbacks(settings: Settings) -> Check:
 
 
 def _check_tools(settings: Settings) -> Check:
-    """Tools of one's own: on this machine, and as the workers have them."""
+    """Check custom tools on this machine and on the workers."""
     faults = [f"here: {fault}" for fault in find_outside_tools(settings.tools)]
     own = [row.name for row in all_rows() if row.origin]
     differing: list[str] = []
@@ -257,7 +259,7 @@ def _check_tools(settings: Settings) -> Check:
     if not faults and not differing:
         return Check("own tools", True, ", ".join(own) or "none")
     differ = [f"{name} has several versions on the fleet" for name in differing]
-    remedy = "correct what is named, or have the same package on all workers; agents go where their tools are"
+    remedy = "correct these tools, or install one package version on all workers"
     return Check("own tools", False, "; ".join([*faults, *differ]), remedy, needed=False)
 
 

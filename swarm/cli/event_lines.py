@@ -25,7 +25,7 @@ from swarm.streaming.events import (
 
 _LONG = 200
 _LONGEST = 1_000
-"""Of what is said to the person."""
+"""Maximum characters of a message to the person; `_LONG` applies to other texts."""
 _NOTICES = {
     "denied": "denied {call}: {why}",
     "hooked": "hook on {event}: {why}",
@@ -36,18 +36,18 @@ _NOTICES = {
     "server": "goes without an MCP server: {why}",
     "held": "kept from being obeyed outside: it left {what}",
 }
-"""What the notices say that people read most."""
+"""Formats of the notices that people read most."""
 
 
 def describe_event(event: StreamEvent) -> str:
-    """One line; empty for what people need not see one by one."""
+    """Format an event as one line; empty for events of no interest to people."""
     moment = time.strftime("%H:%M:%S", time.localtime(event.at)) + f".{int(event.at * 1000) % 1000:03d}"
     said = say_event(event)
     return f"{moment}  {said}" if said else ""
 
 
 def say_event(event: StreamEvent) -> str:
-    """As `describe_event`, without the time."""
+    """Format an event without the time; empty for events of no interest to people."""
     what = _describe(event)
     return f"{one_line(event.label, 60)} ({event.agent_id})  {what}" if what else ""
 

@@ -1,4 +1,4 @@
-"""What a person sees when a command fails: one line on stderr, and an exit code."""
+"""Failures of a command: one line on stderr, and an exit code."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _USAGE = (ConfigurationError, UnknownDefinition, UnknownAgent, UnknownReceiver, 
 
 
 def report(error: BaseException) -> int:
-    """Say what happened and return the exit code; what is not foreseen is raised again, for its traceback."""
+    """Print the failure and return the exit code; an unexpected exception is raised again."""
     match error:
         case SystemExit():
             raise error
@@ -38,12 +38,12 @@ def report(error: BaseException) -> int:
             _say(str(error))
             return 2 if isinstance(error, _USAGE) else 1
         case BrokenPipeError():
-            # Whoever read our output has left. The interpreter's last flush would complain about that, too.
+            # The reader of the output has closed the pipe. The interpreter's final flush would fail, too.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 1
     if hasattr(error, "format_message"):
         return _report_usage(error)
-    if type(error).__name__ == "Abort":  # Typer's word for the end of the input
+    if type(error).__name__ == "Abort":  # raised by Typer at the end of input
         return 1
     if _is_redis_error(error):
         _say(_describe_redis_error(error))
@@ -55,7 +55,7 @@ def report(error: BaseException) -> int:
 
 
 def _report_usage(error: Any) -> int:
-    """One line for what the command line's library found wrong, in its own words."""
+    """Print one line for a usage error, in Typer's words."""
     if type(error).__name__ == "NoArgsIsHelpError":
         print_note(error.format_message())
         return 2
@@ -72,15 +72,13 @@ def _say(message: str) -> None:
 def _describe_system_error(error: OSError) -> str:
     if error.filename:
         return f"{error.strerror}: {error.filename}"
-    if isinstance(error, FileNotFoundError):  # only the current folder is asked for without a name
-        return "the folder that this shell is in has been removed; change to another one"
+    if isinstance(error, FileNotFoundError):  # only a removed current folder has no name
+        return "this shell's folder has been removed; change to another one"
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         from swarm.core.settings import load_settings
 
         state = load_settings().state_folder()
-        return (
-            f"{error.strerror}, for what is printed or for {state}: free some, or set SWARM_STATE_DIR to another disk"
-        )
+        return f"{error.strerror}, in the output or in {state}: free some space, or set SWARM_STATE_DIR to another disk"
     return str(error.strerror)
 
 

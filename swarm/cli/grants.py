@@ -1,6 +1,6 @@
-"""How people are shown what files of a workspace would loosen: all of it, and what has changed since they last said yes.
+"""Listings of grants in a workspace's files: all, or the changes since the last approval.
 
-A line that is longer than the terminal goes on in the next one; nothing is cut.
+A line wider than the terminal is wrapped; nothing is cut.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LEAST_WIDTH = 20
 
 
 def list_grants(grants: Sequence[Grant], console: Console, last: Sequence[Grant] = ()) -> list[str]:
-    """The lines that show grants, by the file that asks for them; with what was trusted `last` each is marked as new, changed or gone."""
+    """Lines that show grants, grouped by file; with `last`, each is marked as new, changed or gone."""
     sources = dict.fromkeys(grant.source for grant in (*grants, *last))
     lines = []
     for source in sources:
@@ -36,7 +36,7 @@ def list_grants(grants: Sequence[Grant], console: Console, last: Sequence[Grant]
 
 
 def _compare(now: list[Grant], last: list[Grant]) -> Iterator[tuple[str, Grant, list[str]]]:
-    """Each grant with a mark, and what of it its text does not show: the lines that went and came."""
+    """Each grant with its mark, and its changed lines if its text does not show them."""
     for grant in dict.fromkeys(now):
         before = next((one for one in last if one.text == grant.text), None)
         if grant in last:
@@ -55,7 +55,7 @@ def _differ(before: str, now: str) -> list[str]:
 
 
 def _content_lines(content: str) -> list[str]:
-    """The content of a grant in lines: of a table one for each value, and each line of a longer text."""
+    """Split a grant's content into lines: one per value of a table, or the lines of a longer text."""
     try:
         table = json.loads(content)
     except ValueError:
@@ -67,7 +67,7 @@ def _content_lines(content: str) -> list[str]:
 
 
 def _wrap(text: str, indent: str, console: Console) -> list[str]:
-    """The text in lines that the console shows whole, those after the first further in."""
+    """Wrap text to the console's width, with a hanging indent."""
     from rich.text import Text
 
     lines: list[str] = []

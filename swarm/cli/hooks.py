@@ -1,4 +1,4 @@
-"""`swarm hooks`: what would be run for which event, where, and why not; for one event also what it would be told."""
+"""`swarm hooks`: which hooks run for which event, where, and why not; and the JSON sent for one event."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from swarm.definitions.names import canonical_tool, suggest
 from swarm.definitions.tools import all_rows
 
 _SHELL = next(row.name for row in all_rows() if row.matching == "command")
-"""The tool of a sample that names none."""
+"""Tool of a sample event for which none is named."""
 
 _CALLS = ("PreToolUse", "PostToolUse", "PostToolUseFailure")
 
@@ -43,19 +43,19 @@ class _Row:
 
 def show_hooks(
     event: Annotated[
-        str | None, typer.Argument(metavar="[EVENT]", help="Only those for this event: PreToolUse, Stop …")
+        str | None, typer.Argument(metavar="[EVENT]", help="Only hooks for this event: PreToolUse, Stop …")
     ] = None,
-    tool: Annotated[str, typer.Option("--tool", metavar="TOOL", help="The event is about a call of this tool.")] = "",
-    given: Annotated[str, typer.Option("--given", metavar="JSON", help="What the call is given.")] = "{}",
+    tool: Annotated[str, typer.Option("--tool", metavar="TOOL", help="Tool that the event's call is for.")] = "",
+    given: Annotated[str, typer.Option("--given", metavar="JSON", help="Arguments of the call.")] = "{}",
     told: Annotated[
         bool,
-        typer.Option("--told", help="Print the JSON that hooks are told of such an event: a sample to try one with."),
+        typer.Option("--told", help="Print the event's JSON, to try a hook with."),
     ] = False,
     agent: Annotated[str, typer.Option("--agent", "-a", metavar="TYPE", help="Type of the agent.")] = "build",
     workspace: WorkspaceOption = Path(),
     as_json: JsonOption = False,
 ) -> None:
-    """List the hooks that would be run in a workspace, and those that would not, with the reason.
+    """List the hooks of a workspace, and the ones that would not run, with the reason.
 
     Nothing is run. `swarm hooks PreToolUse --tool Bash --given '{"command": "ls"}' --told | ./my-hook` tries one.
     """
@@ -114,7 +114,7 @@ def _list(rows: list[_Row]) -> None:
         Column("where", lambda row: row.state),
         Column("of", lambda row: row.hook.source, drop=1),
     ).show(sorted(rows, key=lambda row: EVENTS.index(row.hook.event)))
-    print_note(f"{show_number(len(rows), 'hook')}, of which {sum(row.runs for row in rows)} would be run")
+    print_note(f"{show_number(len(rows), 'hook')}, {sum(row.runs for row in rows)} would run")
 
 
 def _sample(event: str, tool: str, given: dict[str, Any]) -> HookEvent:
@@ -148,7 +148,7 @@ def _tell(sample: HookEvent, spec: AgentSpec) -> dict[str, Any]:
 
 
 def _fits(hook: Hook, sample: HookEvent, prepared: PreparedJob) -> bool:
-    """Whether it is for such an event; what matchers are compared with is not known without a tool."""
+    """Whether the hook matches the sample; without a tool, its matcher is ignored."""
     if hook.event != sample.name:
         return False
     table = HookTable(Hooks(hooks=(hook,)), (), Managed(Hooks()))

@@ -1,7 +1,6 @@
-"""Turning the signals that end a command into exceptions, so that whatever was started is stopped on the way out.
+"""Signals as exceptions, so that a command stops the processes it started before it ends.
 
-Guarantee: between `arm` and the next `arm` at most one exception is raised, so a second Ctrl-C cannot cut the
-cleaning-up short and leave processes behind.
+Guarantee: at most one exception is raised per `arm`, so a second Ctrl-C cannot cut the cleanup short.
 """
 
 from __future__ import annotations
@@ -24,7 +23,10 @@ class Terminated(BaseException):
 
 
 class Interrupts:
-    """While entered: SIGINT raises `KeyboardInterrupt`, SIGTERM and SIGHUP raise `Terminated`, in the main thread."""
+    """Turns signals into exceptions of the main thread, inside the `with` block.
+
+    SIGINT raises `KeyboardInterrupt`, SIGTERM and SIGHUP raise `Terminated`.
+    """
 
     def __init__(self) -> None:
         self._armed = True
@@ -43,16 +45,16 @@ class Interrupts:
             signal.signal(number, handler)
 
     def arm(self) -> None:
-        """From now on the next signal raises."""
+        """Raise at the next signal."""
         self._armed = True
 
     def disarm(self) -> None:
-        """From now on signals are ignored."""
+        """Ignore signals from now on."""
         self._armed = False
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """A stretch that is not to be torn apart: a signal that comes meanwhile raises at its end."""
+        """Delay a signal until the end of the block, and raise there."""
         self._held = True
         try:
             yield

@@ -1,4 +1,4 @@
-"""`swarm jobs`, `tree`, `events` and `cancel`: looking at jobs, and ending them."""
+"""`swarm jobs`, `tree`, `events` and `cancel`: look at jobs, and end them."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ _SAME_MOMENT_SECONDS = 0.05
 
 @dataclass(frozen=True)
 class JobFilter:
-    """What is wanted; without anything every job is."""
+    """Filter for a list of jobs; an empty one matches every job."""
 
     states: tuple[str, ...] = ()
-    """Any of these; `asking`: it has a question that is open."""
+    """Match any of these states; `asking` matches a job with an open question."""
     since_seconds: float | None = None
-    """Submitted within so many seconds."""
+    """Maximum age since submission, in seconds."""
     text: str = ""
-    """Words of the title, the workspace or the id, whatever their case."""
+    """Words of the title, workspace or id, in any case."""
 
     def __post_init__(self) -> None:
         for state in self.states:
@@ -60,13 +60,13 @@ class JobFilter:
                 raise ConfigurationError(f"no job is {state!r}; the states are {', '.join(WANTED)}")
 
     def takes(self, view: JobView, asking: int) -> bool:
-        """Whether this job is wanted."""
+        """Whether the job matches."""
         if self.states and view.state not in self.states and not (asking and "asking" in self.states):
             return False
         return self.text.lower() in f"{view.id}\n{view.title}\n{view.workspace}".lower()
 
     def find(self, swarm: Swarm, count: int, asking: Counter[str]) -> list[JobView]:
-        """The newest jobs that are wanted, at most `count`."""
+        """Find the newest matching jobs, at most `count`."""
         look = count if self == JobFilter() else max(count, _FIRST_LOOK)
         while True:
             views = swarm.jobs(look)
@@ -81,20 +81,20 @@ class JobFilter:
 
 
 def list_jobs(
-    count: Annotated[int, typer.Option("--count", "-n", min=1, help="How many, the newest first.")] = 20,
+    count: Annotated[int, typer.Option("--count", "-n", min=1, help="Number of jobs, newest first.")] = 20,
     state: Annotated[
         list[str] | None,
-        typer.Option("--state", "-s", metavar="STATE", help=f"Only {', '.join(WANTED)}; several times: any of them."),
+        typer.Option("--state", "-s", metavar="STATE", help=f"Only {', '.join(WANTED)}; may be repeated."),
     ] = None,
     since: Annotated[
-        float | None, typer.Option(parser=parse_duration, metavar="TIME", help="Submitted within: 90s, 10m, 2h, 3d.")
+        float | None, typer.Option(parser=parse_duration, metavar="TIME", help="Maximum age: 90s, 10m, 2h, 3d.")
     ] = None,
     text: Annotated[
-        str, typer.Option("--grep", "-g", metavar="TEXT", help="Whose title, workspace or id has these words.")
+        str, typer.Option("--grep", "-g", metavar="TEXT", help="Words of the title, workspace or id.")
     ] = "",
     as_json: JsonOption = False,
 ) -> None:
-    """List the newest jobs, all or those of a state, a time or with some words."""
+    """List the newest jobs, optionally by state, age or words."""
     wanted = JobFilter(tuple(state or ()), since, text)
     with open_swarm() as swarm:
         asking = count_open(swarm)
@@ -109,13 +109,13 @@ def list_jobs(
         hint_at_unread(view.id, view.unread)
         hint_at_questions(view.id, asking[view.id])
     if not views and wanted != JobFilter():
-        print_note("no job is like that; `swarm jobs` lists all")
+        print_note("no job matches; `swarm jobs` lists all")
     elif not views:
         print_note("there is no job yet; start one with `swarm run PROMPT`")
 
 
 def table_of_jobs(asking: Counter[str], now: float) -> Listing[JobView]:
-    """A row for each job."""
+    """A table with one row per job."""
     return Listing[JobView](
         Column("job", lambda view: view.id),
         Column("state", lambda view: show_state(view) + (" (asks)" if asking[view.id] else "")),
@@ -129,7 +129,7 @@ def table_of_jobs(asking: Counter[str], now: float) -> Listing[JobView]:
 
 
 def show_state(view: JobView) -> str:
-    """A job's state in words; what ended at a limit says so."""
+    """A job's state in words, with the limit that it ended at."""
     return "limit: " + view.stopped_at if view.stopped_at else view.state.replace("_", " ")
 
 
@@ -154,7 +154,7 @@ def show_tree(job: JobArgument = None, as_json: JsonOption = False) -> None:
 
 
 def describe_job(view: JobView, agents: Sequence[AgentView]) -> dict[str, Any]:
-    """A job and its agents as one JSON document; the field names are part of the command's interface."""
+    """Describe a job and its agents as one JSON document; its field names are part of the interface."""
     return {
         "job_id": view.id,
         "result": view.text,
@@ -165,12 +165,12 @@ def describe_job(view: JobView, agents: Sequence[AgentView]) -> dict[str, Any]:
 
 def show_events(
     job: JobArgument = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the job ends.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow until the job ends.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Print what has happened in a job: one line, or one JSON object, for each event.
+    """Print a job's events, one line or JSON object for each.
 
-    The objects are those of `swarm run --json --stream`, described in docs/reference/stream.md.
+    The objects have the schema of `swarm run --json --stream`, described in docs/reference/stream.md.
     """
     with open_swarm() as swarm:
         found = find_job(swarm, job)
@@ -190,13 +190,11 @@ def show_events(
 def cancel(
     target: Annotated[
         str,
-        typer.Argument(
-            metavar="ID", help="A job or an agent: its id or the beginning of it.", autocompletion=complete_agent
-        ),
+        typer.Argument(metavar="ID", help="A job or an agent: its id or a prefix.", autocompletion=complete_agent),
     ],
-    reason: Annotated[str, typer.Option(help="What is noted as the reason.")] = "cancelled by a person",
+    reason: Annotated[str, typer.Option(help="Reason to record.")] = "cancelled by a person",
 ) -> None:
-    """Cancel a job, or an agent and everything below it; what has ended stays as it is."""
+    """Cancel a job, or an agent and everything below it; ended agents are not changed."""
     with open_swarm() as swarm:
         agent_id = find_agent(swarm, target)
         before = swarm.agent(agent_id)

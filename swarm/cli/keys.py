@@ -1,4 +1,4 @@
-"""`swarm keys`: who may call the HTTP API, and for what."""
+"""`swarm keys`: keys for callers of the HTTP API, and their permissions."""
 
 from __future__ import annotations
 
@@ -21,47 +21,45 @@ group = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help
 
 @group.callback()
 def keys() -> None:
-    """Make, list and remove the keys of the HTTP API."""
+    """Create, list and remove keys of the HTTP API."""
 
 
 @group.command("add")
 def add_key(
-    name: Annotated[str, typer.Argument(help="Whose key it is; answers given with it are from this name.")],
+    name: Annotated[str, typer.Argument(help="Owner of the key; its answers carry this name.")],
     scope: Annotated[
-        list[str] | None, typer.Option("--scope", help=f"What it is good for: {', '.join(SCOPES)}. Default: all.")
+        list[str] | None, typer.Option("--scope", help=f"Scope of the key: {', '.join(SCOPES)}. Default: all.")
     ] = None,
     workspace: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--workspace", help="A folder that its jobs may work in or below. Default: any.", metavar="FOLDER"
-        ),
+        typer.Option("--workspace", help="Folder that its jobs may work in or below. Default: any.", metavar="FOLDER"),
     ] = None,
     mode: Annotated[
         PermissionMode, typer.Option("--mode", help="The most permissive mode of its jobs.")
     ] = KEY_CEILING.mode or "default",
     network: Annotated[bool, typer.Option("--network", help="Its jobs may use the network.")] = KEY_CEILING.network,
     allow: Annotated[
-        bool, typer.Option("--allow-rules", help="It may allow calls by rules, and answer for good.")
+        bool, typer.Option("--allow-rules", help="It may allow calls by rules, and answer permanently.")
     ] = KEY_CEILING.allow,
     check: Annotated[bool, typer.Option("--check", help="Its jobs may bring a check command.")] = KEY_CEILING.check,
     max_cost: Annotated[
         float | None,
-        typer.Option("--max-cost", metavar="USD", help="What each of its jobs and maps may cost.", min=0.000001),
+        typer.Option("--max-cost", metavar="USD", help="Maximum cost of each of its jobs and maps.", min=0.000001),
     ] = None,
 ) -> None:
-    """Make a key and print it; it is not shown again. What its orders ask for beyond its ceilings is refused."""
+    """Create a key and print it once. Orders beyond its ceilings are refused."""
     swarm = Swarm()
     folders = tuple(folder.expanduser().resolve() for folder in workspace or ())
     ceiling = Ceiling(workspaces=folders, mode=mode, network=network, allow=allow, check=check, max_cost_usd=max_cost)
     with swarm.store.explained():
         token = ApiKeys(swarm.store.keyspace).create(name, scope or SCOPES, ceiling)
     print_line(token)
-    print_note(f"callers send it as `Authorization: Bearer KEY`; `swarm keys remove {name}` takes it back")
+    print_note(f"callers send it as `Authorization: Bearer KEY`; `swarm keys remove {name}` revokes it")
 
 
 @group.command("list")
 def list_keys(as_json: JsonOption = False) -> None:
-    """List the keys that there are, without what is secret of them."""
+    """List the keys, without their secrets."""
     swarm = Swarm()
     with swarm.store.explained():
         found = ApiKeys(swarm.store.keyspace).all()
@@ -69,12 +67,12 @@ def list_keys(as_json: JsonOption = False) -> None:
 
 
 @group.command("remove")
-def remove_key(name: Annotated[str, typer.Argument(help="As `swarm keys list` shows it.")]) -> None:
-    """Take a key back: from this moment on, calls with it are refused."""
+def remove_key(name: Annotated[str, typer.Argument(help="Name, as `swarm keys list` shows it.")]) -> None:
+    """Revoke a key: calls with it are refused from now on."""
     swarm = Swarm()
     with swarm.store.explained():
         if not ApiKeys(swarm.store.keyspace).remove(name):
-            raise ConfigurationError(f"there is no key {name!r}; `swarm keys list` shows those that there are")
+            raise ConfigurationError(f"there is no key {name!r}; `swarm keys list` lists all")
     print_note(f"removed: {name}")
 
 

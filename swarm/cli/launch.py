@@ -1,7 +1,7 @@
-"""Running one job from its submission to its end, with whatever it needs on this machine, for `run` and `demo`.
+"""Run one job from submission to end, with the local processes it needs; used by `run` and `demo`.
 
-Guarantee: however the command ends (done, failed, Ctrl-C, SIGTERM), what it started is stopped, or, when its job has ended, kept for
-the next command for some minutes; and a job that was not cancelled stays on the queue, durable.
+Guarantee: however the command ends (done, failed, Ctrl-C, SIGTERM), the processes it started are stopped, or kept for some minutes if
+the job has ended. A job that was not cancelled stays durably on the queue.
 """
 
 from __future__ import annotations
@@ -44,29 +44,29 @@ _SHOWN_PROBLEMS = 5
 
 
 class WorkerLost(SwarmError):
-    """Nobody is left to run the job that is being watched."""
+    """No worker is left to run the watched job."""
 
 
 @dataclass(frozen=True)
 class Launch:
-    """An order, and how it is to be carried out on this machine."""
+    """An order, and the way to carry it out on this machine."""
 
     order: Order
     here: Here
     stream: bool = False
-    """Print what happens as JSON, a line for each event."""
+    """Print one JSON line per event."""
     notify: str | None = None
-    """A command that is told what waits for the person, and the end."""
+    """A command that is notified of open questions and of the end."""
     converse: bool = False
-    """After each answer the person says the next thing."""
+    """Read the person's next message after each answer."""
 
 
 def run_job(launch: Launch, settings: Settings, deliver: Deliver) -> int:
-    """Put the job on the queue, show it, hand its end to `deliver`, and return the exit code."""
+    """Put the job on the queue, show it, pass its end to `deliver`, and return the exit code."""
     words = None if launch.notify is None else read_command(launch.notify)
     with contextlib.ExitStack() as cleanup:
         terminal = open_terminal(cleanup)
-        # Before anything is started for it.
+        # Checked before anything is started.
         prepared = prepare_order(launch.order, settings, trust=asking_at(terminal, settings))
         if launch.here.rehearse is None:
             require_credentials(settings)
@@ -76,11 +76,11 @@ def run_job(launch: Launch, settings: Settings, deliver: Deliver) -> int:
             server = cleanup.enter_context(RehearsalServer(load_scenario(launch.here.rehearse)))
         cleanup.callback(remove_scratch, settings)
         stack = cleanup.enter_context(_stack(launch, settings, prepared.spec.job_id))
-        # From here on, cleaning up is not interrupted by an impatient second Ctrl-C.
+        # From here on, a second Ctrl-C does not interrupt the cleanup.
         cleanup.callback(interrupts.disarm)
         swarm = Swarm(settings, tell=print_note)
         with interrupts.held():
-            # Without a terminal nobody is there who could be asked.
+            # Without a terminal no person can answer.
             if terminal is None and launch.order.ask_seconds is None:
                 prepared = replace(prepared, ask_seconds=0.0)
             if server is not None:
@@ -92,7 +92,7 @@ def run_job(launch: Launch, settings: Settings, deliver: Deliver) -> int:
             watching.notifier = Notifier(watching.job, swarm.questions, words, f"swarm:{settings.key_prefix}")
             cleanup.callback(watching.notifier.close)
         code = watching.run(deliver)
-        # Whoever was interrupted wants an end; whoever has an answer probably asks again.
+        # After an interrupt the stack ends; after an answer another command is likely, so it is kept.
         stack.keep = code in (0, 1, AT_LIMIT)
         if server is not None:
             _report_problems(server)
@@ -100,14 +100,14 @@ def run_job(launch: Launch, settings: Settings, deliver: Deliver) -> int:
 
 
 def exit_code(view: JobView) -> int:
-    """The command's exit code for a job that has ended: a limit that stopped it is told apart from an end of its own."""
+    """The exit code for an ended job; a limit that stopped it has its own code."""
     if view.stopped_at or view.state == "timed_out":
         return AT_LIMIT
     return 0 if view.state == "completed" else 1
 
 
 def place(swarm: Swarm, prepared: PreparedJob) -> Job:
-    """Put the job on the queue, and say what of the settings files could not be used."""
+    """Put the job on the queue, and print problems of the settings files."""
     job = swarm.place(prepared)
     for warning in job.warnings:
         print_note(f"note: {warning}")
@@ -123,20 +123,20 @@ def _stack(launch: Launch, settings: Settings, job_id: str) -> Iterator[JobStack
         with _busy("getting workers ready", launch):
             stack = cleanup.enter_context(job_stack(settings, job_id, concurrency=launch.here.concurrency))
         if launch.here.rehearse is not None and not stack.status.workers and not launch.here.quiet:
-            print_note("note: the rehearsal's server is on this machine; workers on other machines cannot reach it")
+            print_note("note: workers on other machines cannot reach this machine's rehearsal server")
         try:
             yield stack
         finally:
-            with _busy("stopping what was started for this job", launch):
+            with _busy("stopping the processes started for this job", launch):
                 cleanup.close()
             if stack.newly_kept and not launch.here.quiet:
                 kept = show_time(settings.keep_seconds)
-                print_note(f"note: what was started stays up for {kept} for the next `swarm run`; `swarm down` ends it")
+                print_note(f"note: the local stack stays up for {kept} for the next `swarm run`; `swarm down` ends it")
 
 
 @contextlib.contextmanager
 def _busy(what: str, launch: Launch) -> Iterator[None]:
-    """Say on a terminal what takes its time just now, and wipe it afterwards."""
+    """Show the current action on a terminal, and erase the line afterwards."""
     console = None if launch.here.quiet else message_console()
     if console is None:
         yield
@@ -159,7 +159,7 @@ def _report_problems(server: RehearsalServer) -> None:
         print_note(f"… and for {len(unmatched) - _SHOWN_PROBLEMS} more requests")
 
 
-# -- until it ends -----------------------------------------------------------------------------------------
+# -- watching ----------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -173,10 +173,10 @@ class _Watching:
     terminal: TextIO | None
     notifier: Notifier | None = None
     _spoken_at: str = "0"
-    """The event after which comes what followed on the person's last word."""
+    """Event after which the reactions to the person's last message follow."""
 
     def run(self, deliver: Deliver) -> int:
-        """Watch, deliver, and return the exit code."""
+        """Watch the job, deliver its end, and return the exit code."""
         display, after = self._choose_display(), "0"
         prompter = None if self.terminal is None else Prompter(self.swarm, self.terminal, self.interrupts)
         try:
@@ -216,7 +216,7 @@ class _Watching:
         return exit_code(view)
 
     def _obey(self, display: Display, deliver: Deliver) -> int | None:
-        """Ask the person who interrupted what is to be done, and do it; the exit code, None to go on."""
+        """Ask the interrupting person what to do, and do it. Returns the exit code, None to continue."""
         match self._ask():
             case "resume":
                 return None
@@ -226,7 +226,7 @@ class _Watching:
         self.job.cancel("interrupted by a person")
         view = self.job.view()
         self._finish(display, view, deliver)
-        # It may have ended while the person was thinking.
+        # The job may have ended during the question.
         return 0 if view.state == "completed" else 130
 
     def _choose_display(self) -> Display:
@@ -236,7 +236,7 @@ class _Watching:
         return choose_talking(self.swarm, self.job, terminal, quiet=self.launch.here.quiet)
 
     def _talk_on(self) -> bool:
-        """Have the person say the next thing; whether they did."""
+        """Send the person's next message; False if there is none."""
         assert self.terminal is not None
         with contextlib.suppress(KeyboardInterrupt):
             while line := read_line(self.terminal, "\nyour turn (Ctrl-D ends):"):
@@ -254,21 +254,19 @@ class _Watching:
         bring_home(self.job, completed=view.state == "completed", quiet=self.launch.here.quiet)
 
     def _check(self) -> None:
-        """Raise if the workers that this machine runs for the job are gone, or none of them can have the model."""
+        """Raise if this machine's workers for the job are gone, or if none can use the model."""
         ours = [worker for worker in self.stack.workers if worker.only_job in (None, self.job.id)]
         if ours and (lack := self.job.find_unmet()):
-            raise WorkerLost(
-                f"nobody can run {self.job.id}: {lack}. It is kept, and goes on once a worker can: `swarm up`"
-            )
+            raise WorkerLost(f"no worker can run {self.job.id}: {lack}. It stays queued until one can: `swarm up`")
         if ours and not any(worker.only_job in (None, self.job.id) for worker in status(self.settings).workers):
             log = ours[0].log
             raise WorkerLost(
-                f"the worker that ran {self.job.id} has ended; `swarm up` starts one, and the job goes on. "
+                f"the worker that ran {self.job.id} has ended; `swarm up` starts one, and the job continues. "
                 f"The end of its log {log}:\n{tail_log(log)}"
             )
 
     def _ask(self) -> str:
-        """What to do about a Ctrl-C. Without a person to ask, the job is cancelled."""
+        """Ask how to handle a Ctrl-C. Without a person, cancel the job."""
         if self.terminal is None:
             return "cancel"
         question = (
@@ -277,7 +275,7 @@ class _Watching:
         )
         while True:
             try:
-                # Armed before it asks: the answer may be a Ctrl-C that comes at once.
+                # Armed before the question, because the answer may be an immediate Ctrl-C.
                 self.interrupts.arm()
                 print_note(question)
                 answer = self.terminal.readline()
@@ -293,17 +291,17 @@ class _Watching:
 
     def _after_detaching(self) -> str:
         if self.launch.here.rehearse is not None:
-            return "its rehearsed model ends with this command, so the job will fail once it is taken up again"
+            return "its rehearsed model ends with this command, so the job will fail when it resumes"
         if any(record.temporary for record in load_records(self.settings)):
-            return "the local stack stops; the job goes on after `swarm up`"
-        return "the job goes on"
+            return "the local stack stops; the job continues after `swarm up`"
+        return "the job continues"
 
     def _say_how_it_goes_on(self) -> None:
         print_note(f"detached from {self.job.id}: {self._after_detaching()}. See it with `swarm tree {self.job.id}`.")
 
 
 def require_credentials(settings: Settings) -> None:
-    """Raise `ConfigurationError` if workers of this machine would have no key; workers that run already have theirs."""
+    """Raise `ConfigurationError` if workers started here would have no key; running workers have theirs."""
     missing = explain_missing(settings)
     if not missing or (settings.provider == "anthropic" and has_worker(settings)):
         return

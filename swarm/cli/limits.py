@@ -1,4 +1,4 @@
-"""`swarm limits`: what the model's server grants the fleet, what of that is left, and who waits."""
+"""`swarm limits`: the fleet's rate limits at the model, their remaining parts, and waiting jobs."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from swarm.cli.output import print_json, print_line, show_number
 from swarm.client.swarm import Swarm
 
 _KNOWLEDGE = {
-    "told": "limits as the server states them",
-    "blind": "the server states no limits; these are learned from what it refuses",
-    "new": "nothing is known yet: a few requests go first",
+    "told": "limits stated by the server",
+    "blind": "the server states no limits; these are learned from refusals",
+    "new": "nothing is known yet; a few requests are sent first",
 }
 
 
 def show_limits(as_json: JsonOption = False) -> None:
-    """Show the fleet's share of the model: limits, what is left of them, and which jobs wait."""
+    """Show the fleet's limits at the model, what remains of them, and which jobs wait."""
     swarm = Swarm()
     with swarm.store.explained():
         classes = read_classes(swarm.store)
@@ -32,7 +32,7 @@ def show_limits(as_json: JsonOption = False) -> None:
 
 
 def describe(one: LimitClass) -> list[str]:
-    """The lines that tell of a class."""
+    """Lines that describe a limit class."""
     lines = [f"{one.name}   {_KNOWLEDGE[one.knowledge]}"]
     lines += [f"  {kind:<9} {_show(bucket)}" for kind, bucket in one.buckets.items()]
     asked = [f"{show_number(one.sent, 'request')} in all"]

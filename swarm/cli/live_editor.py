@@ -1,4 +1,4 @@
-"""The live tree with a line to type below it: what is typed goes to the job's first agent, or to the one that is named."""
+"""The live tree, with a line below it for messages to the first agent or a named one."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from swarm.core.records import Event
 
 _ENTER, _BACKSPACE = "\r\n", "\x7f\x08"
 _CLEAR, _WORD, _LEAVE = "\x15", "\x17", "\x04"
-_HINT = "Ctrl-D leaves, and the job goes on; a line goes to the first agent, @NAME LINE to another one"
+_HINT = "Ctrl-D leaves, and the job continues; a line goes to the first agent, @NAME LINE to another one"
 
 
 class Editor:
-    """The line itself: keys go in, whole lines come out. Pure."""
+    """A line editor: keys go in, whole lines come out. Pure."""
 
     def __init__(self) -> None:
         self.text = ""
@@ -35,7 +35,7 @@ class Editor:
         self._escape = ""
 
     def press(self, keys: str) -> list[str]:
-        """Take these keys in; returns the lines that were ended by them, without those that are blank."""
+        """Process these keys, and return the completed lines that are not blank."""
         lines = []
         for key in keys:
             if self._skip(key):
@@ -56,9 +56,9 @@ class Editor:
         return [line for line in lines if line]
 
     def _skip(self, key: str) -> bool:
-        """Whether the key is part of what an arrow or another special key sends."""
+        """Whether the key belongs to the escape sequence of a special key, such as an arrow."""
         if self._escape:
-            # ESC, one character; after a bracket or an O, up to a letter or a tilde.
+            # A sequence is ESC and one character; after a bracket or O, it ends at a letter or tilde.
             self._escape += key
             over = len(self._escape) > 2 and (key.isalpha() or key == "~")
             if over or (len(self._escape) == 2 and key not in "[O"):
@@ -71,7 +71,7 @@ class Editor:
 
 
 class KeyReader:
-    """The keys that are pressed on a terminal, one by one and unseen, while it is held."""
+    """Keys pressed on a terminal, read one by one without echo while it is held."""
 
     def __init__(self, terminal: TextIO) -> None:
         self._terminal = terminal.fileno()
@@ -79,25 +79,25 @@ class KeyReader:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def hold(self) -> None:
-        """From now on keys come one by one, and the terminal does not show them; Ctrl-C stays what it is."""
+        """Read keys one by one from now on, without echo; Ctrl-C still interrupts."""
         if self._before is None and self._in_foreground():
             self._before = termios.tcgetattr(self._terminal)
             tty.setcbreak(self._terminal, termios.TCSADRAIN)
 
     def release(self) -> None:
-        """The terminal is as it was."""
+        """Restore the terminal."""
         before, self._before = self._before, None
         if before is not None:
             termios.tcsetattr(self._terminal, termios.TCSADRAIN, before)
 
     def read(self) -> str:
-        """What has been pressed since; empty if nothing was, or the terminal is not held."""
+        """Return the keys pressed since the last call; empty if there are none or the terminal is not held."""
         if self._before is None or not select.select([self._terminal], [], [], 0)[0]:
             return ""
         return self._decoder.decode(os.read(self._terminal, 4_096))
 
     def _in_foreground(self) -> bool:
-        """A command in the background that changes its terminal is stopped."""
+        """Whether the command may change its terminal; one in the background would be stopped."""
         try:
             return os.tcgetpgrp(self._terminal) == os.getpgrp()
         except OSError:
@@ -105,18 +105,18 @@ class KeyReader:
 
 
 class Left(BaseException):
-    """The person has left the job, which goes on."""
+    """The person has left the job, which continues."""
 
 
 class TalkingDisplay(TreeDisplay):
-    """The tree, and below it what is being typed."""
+    """The tree, with the input line below it."""
 
     def __init__(self, swarm: Swarm, job: Job, console: Console, terminal: TextIO) -> None:
         super().__init__(swarm, job, console)
         self._keys, self._editor = KeyReader(terminal), Editor()
 
     def show(self, events: Sequence[Event]) -> None:
-        """As the tree; keys that were pressed are taken in. Raises `Left`."""
+        """Redraw, and take in pressed keys. Raises `Left`."""
         self._keys.hold()
         keys = self._keys.read()
         lines = self._editor.press(keys)
@@ -127,16 +127,16 @@ class TalkingDisplay(TreeDisplay):
                 raise Left
             self._console.print(say(self._job, line), soft_wrap=True)
         if keys:
-            self._drawn_at = 0.0  # whoever types sees it at once
+            self._drawn_at = 0.0  # show typed text at once
         super().show(events)
 
     def pause(self) -> None:
-        """Wipe the tree, and give the terminal back as it was."""
+        """Erase the tree, and restore the terminal."""
         super().pause()
         self._keys.release()
 
     def picture(self, *, live: bool) -> RenderableType:
-        """The tree with the line below it."""
+        """Draw the tree with the input line below it."""
         tree = super().picture(live=live)
         return Group(tree, draw_typed(self._editor.text, self._console.width)) if live else tree
 
@@ -145,7 +145,7 @@ class TalkingDisplay(TreeDisplay):
 
 
 def draw_typed(typed: str, width: int) -> Text:
-    """The line that is being typed, its end if there is no room for all of it; or what can be typed."""
+    """Draw the end of the typed line that fits, or a hint if it is empty."""
     room, text = width - 3, plain(typed)
     while cell_len(text) > room:
         text = text[1:]
@@ -154,7 +154,7 @@ def draw_typed(typed: str, width: int) -> Text:
 
 
 def say(job: Job, line: str) -> str:
-    """Send a line; returns what became of it. One that begins with @ goes to the agent of that name or id."""
+    """Send a line, and return the outcome. `@NAME LINE` goes to the agent of that name or id."""
     to, text = "root", line
     if line.startswith("@"):
         to, _, text = line[1:].partition(" ")
@@ -168,7 +168,7 @@ def say(job: Job, line: str) -> str:
 
 
 def read_line(terminal: TextIO, prompt: str) -> str | None:
-    """A line that is not blank, on a terminal as it is; None at the end of the input."""
+    """Read a non-blank line from an unheld terminal; None at the end of the input."""
     while True:
         print_note(prompt)
         line = terminal.readline()
@@ -179,7 +179,7 @@ def read_line(terminal: TextIO, prompt: str) -> str | None:
 
 
 def choose_talking(swarm: Swarm, job: Job, terminal: TextIO | None, *, quiet: bool) -> Display:
-    """The tree with a line below it where somebody can type, else what `swarm run` shows."""
+    """Choose the tree with an input line on a terminal, else the display of `swarm run`."""
     console = message_console()
     if terminal is None or quiet or not console.is_terminal or console.is_dumb_terminal:
         return choose_display(swarm, job, quiet=quiet)

@@ -1,4 +1,4 @@
-"""Opening a client, and finding what a person means by the beginning of an id."""
+"""Open a client, and find jobs, agents and questions by the beginning of an id."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHOWN_MATCHES = 4
 
 @contextlib.contextmanager
 def open_swarm() -> Iterator[Swarm]:
-    """A client. If the local Redis does not run, it runs for that long, so past jobs can be read without `swarm up`."""
+    """Open a client. A local Redis that does not run is started for that time, so past jobs can be read."""
     settings = load_settings()
     with contextlib.ExitStack() as cleanup:
         interrupts = cleanup.enter_context(Interrupts())
@@ -32,10 +32,10 @@ def open_swarm() -> Iterator[Swarm]:
 
 
 def find_job(swarm: Swarm, text: str | None) -> Job:
-    """The job of that id or unique beginning of one (also of its root agent's).
+    """Find the job with this id or unique prefix of it, or of its root agent's id.
 
-    The newest job if nothing is given, or `@last`; `@2` is the one before it, and so on. Raises `UnknownAgent` if there is none,
-    `ConfigurationError` if it could be several.
+    Nothing or `@last` means the newest job, `@2` the one before it, and so on. Raises `UnknownAgent` if there is none, and
+    `ConfigurationError` if the text is ambiguous.
     """
     if text is None or text.startswith("@"):
         return swarm.job(_count_back(swarm, text or "@last"))
@@ -46,9 +46,9 @@ def find_job(swarm: Swarm, text: str | None) -> Job:
 
 
 def find_agent(swarm: Swarm, text: str | None) -> str:
-    """The id of the agent of that id or unique beginning of one; for a job (or nothing: the newest), its root agent.
+    """Find the agent with this id or unique prefix; for a job (nothing: the newest), its root agent.
 
-    Raises `UnknownAgent` if there is none, `ConfigurationError` if it could be several.
+    Raises `UnknownAgent` if there is none, `ConfigurationError` if the text is ambiguous.
     """
     if text is None or text.startswith(("job-", "@")):
         return find_job(swarm, text).view().root_id
@@ -60,16 +60,16 @@ def find_agent(swarm: Swarm, text: str | None) -> str:
 
 
 def find_question(swarm: Swarm, text: str) -> Question:
-    """The question of that id or unique beginning of one, those that are open first.
+    """Find the question with this id or unique prefix, open ones first.
 
-    Raises `UnknownAgent` or `UnknownQuestion` if there is none, `ConfigurationError` if it could be several.
+    Raises `UnknownAgent` or `UnknownQuestion` if there is none, `ConfigurationError` if the text is ambiguous.
     """
     matches = [question.id for question in swarm.questions.open() if _begins(question.id, text)]
     if not matches:
         matches = [
             question_id for question_id in swarm.questions.ids(swarm.store.jobs.ids()) if _begins(question_id, text)
         ]
-    question_id = _only(matches, text, "question", "`swarm questions` lists those that wait for an answer")
+    question_id = _only(matches, text, "question", "`swarm questions` lists the open ones")
     question = swarm.questions.find(question_id)
     if question is None:
         raise UnknownQuestion(question_id)
@@ -82,7 +82,7 @@ def _count_back(swarm: Swarm, text: str) -> str:
         raise ConfigurationError(f"{text!r} names no job; @last is the newest one, @2 the one before it, and so on")
     newest = swarm.jobs(number)
     if len(newest) < number:
-        there = f"there are {len(newest)} jobs only" if newest else "there is no job yet"
+        there = f"there are only {len(newest)} jobs" if newest else "there is no job yet"
         raise UnknownAgent(f"{there}; start one with `swarm run PROMPT`")
     return newest[-1].id
 

@@ -1,4 +1,4 @@
-"""`swarm up`, `down`, `status`, `worker` and `flower`: the processes that run agents and show them."""
+"""`swarm up`, `down`, `status`, `worker` and `flower`: processes that run agents and show them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def bring_up(
-    workers: Annotated[int, typer.Option(min=0, help="Workers to run.")] = 1,
+    workers: Annotated[int, typer.Option(min=0, help="Number of workers.")] = 1,
     concurrency: Annotated[
         int | None, typer.Option(min=1, help="Agents at once on each worker.", show_default="4 a processor, 8 to 20")
     ] = None,
@@ -33,9 +33,9 @@ def bring_up(
         ),
     ] = None,
 ) -> None:
-    """Start the local stack: Redis, workers and, if asked for, Flower. What runs already is kept.
+    """Start the local stack: Redis, workers and, if asked for, Flower. Running processes are kept.
 
-    Where SWARM_HUB is an address of this machine, the hub is started, too.
+    If SWARM_HUB is an address of this machine, the hub is started, too.
     """
     from swarm.cli.interrupts import Interrupts
     from swarm.cli.patience import said
@@ -53,7 +53,7 @@ def bring_up(
 
 
 def take_down() -> None:
-    """Stop the local stack. Agents stop at their next turn, and their jobs go on after `swarm up`."""
+    """Stop the local stack. Agents stop at their next turn; their jobs continue after `swarm up`."""
     from swarm.cli.interrupts import Interrupts
     from swarm.cli.patience import said
     from swarm.local.stack import down, status
@@ -61,7 +61,7 @@ def take_down() -> None:
 
     settings = load_settings()
     before = status(settings)
-    with Interrupts() as interrupts, interrupts.held(), said("stopping: agents go on to the end of their turn"):
+    with Interrupts() as interrupts, interrupts.held(), said("stopping: agents finish their turn"):
         down(settings)
     remove_scratch(settings)
     ours = before.redis.running and before.redis.origin != "external"
@@ -69,7 +69,7 @@ def take_down() -> None:
 
 
 def show_status(as_json: JsonOption = False) -> None:
-    """Show what of the local stack runs."""
+    """Show the processes of the local stack."""
     from swarm.cli.questions import count_open
     from swarm.client.swarm import Swarm
     from swarm.local.page_token import find_token
@@ -101,7 +101,7 @@ def show_status(as_json: JsonOption = False) -> None:
     if asking:
         print_line(f"asks    {show_number(asking, 'question')} for you; `swarm questions` lists them")
     for job_id, lack in lacks.items():
-        print_line(f"waits   {job_id}: nobody can run it: {lack}")
+        print_line(f"waits   {job_id}: no worker can run it: {lack}")
     for broker, jobs in stranded.items():
         print_line(f"waits   {explain_stranded(broker, jobs)}; {NAME_BROKER}")
 
@@ -113,7 +113,7 @@ def _print_fleet(fleet: Mapping[str, Has]) -> None:
         if has.special:
             print_line(f"has     {worker}: {', '.join(name.replace(':', ' ') for name in has.special)}")
         for fault in has.broken:
-            print_line(f"tools   {worker} goes on without: {fault}")
+            print_line(f"tools   {worker} continues without: {fault}")
 
 
 def _print_status(status: StackStatus, token: str | None) -> None:
@@ -177,7 +177,7 @@ def run_flower(
         )
     if address not in LOOPBACK and not os.environ.get("FLOWER_BASIC_AUTH") and not _has_option(given, "--auth"):
         print_note(
-            f"note: whoever reaches {address}:{port} sees every job; set FLOWER_BASIC_AUTH=USER:PASSWORD in its environment"
+            f"note: everyone who reaches {address}:{port} sees every job; set FLOWER_BASIC_AUTH=USER:PASSWORD in its environment"
         )
     _become_celery([*flower_arguments(address, port), *given])
 
@@ -193,7 +193,7 @@ def _has_option(given: list[str], *names: str) -> bool:
 
 
 def _become_celery(arguments: list[str]) -> None:
-    """Replace this process by Celery's, so that signals and the supervisor's process id mean what they should."""
+    """Replace this process by Celery, so that signals and process ids stay correct."""
     from swarm.store.connection import ping_server
 
     settings = load_settings()
@@ -204,7 +204,7 @@ def _become_celery(arguments: list[str]) -> None:
     environment = dict(os.environ)
     root = str(Path(__file__).resolve().parents[2])
     if root not in (str(Path(entry).resolve()) for entry in sys.path[1:] if entry):
-        # Not installed: only the working folder leads to us, and -P takes that away.
+        # If the package is not installed, only the working folder leads to it, and -P drops that folder.
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, (root, environment.get("PYTHONPATH"))))
     sys.stdout.flush()
     # -P: the checkout's top-level folders must not hide modules of the standard library.
@@ -212,7 +212,7 @@ def _become_celery(arguments: list[str]) -> None:
 
 
 def _prepare_local_redis() -> None:
-    """Without a Redis that is set, the local one is meant; it stays when the worker ends, until `swarm down`."""
+    """Start the local Redis if no other is set; it runs until `swarm down`."""
     from swarm.local.redis_server import find_redis
     from swarm.local.stack import up
 
@@ -220,4 +220,4 @@ def _prepare_local_redis() -> None:
     before = find_redis(settings)
     up(settings, workers=0)
     if before is None:
-        print_note("note: this machine's Redis was started for it, and stays until `swarm down`")
+        print_note("note: the local Redis was started, and runs until `swarm down`")

@@ -1,4 +1,4 @@
-"""`swarm map`: the same order for each line of a list, and `swarm map --resume`: going on with one."""
+"""`swarm map`: run an order once per line of a list; `--resume` continues a map."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ MAX_INPUT_BYTES = 256 * 1024 * 1024
 
 LEAVES_OUT = {
     "base_url": "--rehearse starts the server, too",
-    "commands": "a line is no command",
+    "commands": "lines are not commands",
     "over": "--over, --from or a pipe",
 }
-"""Options of a map's order that the command does not have, and why."""
+"""Options of a map's order that the command lacks, each with the reason."""
 
 
 @dataclass(frozen=True)
 class LineSource:
-    """Where the lines are from."""
+    """Source of the map's lines."""
 
     over: Annotated[
         str | None,
         typer.Option(metavar="COMMAND", help="""A shell command that prints the lines: 'git ls-files "*.py"'."""),
     ] = None
     source: Annotated[
-        str | None, typer.Option("--from", metavar="FILE", help="A file of lines; -, or nothing: what is piped in.")
+        str | None, typer.Option("--from", metavar="FILE", help="A file of lines; -, or nothing: stdin.")
     ] = None
     form: Annotated[
         Format,
@@ -67,45 +67,39 @@ def map_lines(
         str | None,
         typer.Argument(
             metavar="[PROMPT]",
-            help="What is to be done with each line: {path} (any name) stands for it, or for that field of JSON lines.",
+            help="The task; {path} (any name) is the line, or a field of JSON lines.",
         ),
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Append results here; --resume goes on with what is there."
-        ),
+        typer.Option("--output", "-o", metavar="FILE", help="Append results here; --resume continues the file."),
     ] = None,
     resume: Annotated[
-        str | None, typer.Option(metavar="MAP", help="Go on with this map, and write what is not in the output.")
+        str | None, typer.Option(metavar="MAP", help="Continue this map, and write missing results.")
     ] = None,
-    retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="With --resume: try the lines again that failed.")
-    ] = False,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="With --resume: retry failed lines.")] = False,
     *,
     source: LineSource,
     here: Here,
     **given: Any,
 ) -> None:
-    """Do the same with each line of a list, a job for each, and print what came of it as JSON lines.
+    """Run a job for each line of a list, and print the results as JSON lines.
 
-    Lines come from --over, --from or a pipe. The map is durable: whatever ends this command (Ctrl-C, a crash), it goes on where
-    there are workers, and `swarm map --resume MAP` goes on writing what is not yet in the output. Only lines that were done are
-    written, each once; what failed is listed at the end.
-    Exit code: 0 all lines done, 1 some failed, 2 wrong usage, 3 Redis has lost the map, 4 its money is spent, 130 interrupted.
+    Lines come from --over, --from or a pipe. The map is durable: if this command ends (Ctrl-C, a crash), the map continues while there are
+    workers, and `swarm map --resume MAP` writes the missing results. Only completed lines are written, each once; failures are listed at
+    the end.
+    Exit code: 0 all lines done, 1 some failed, 2 wrong usage, 3 Redis has lost the map, 4 budget spent, 130 interrupted.
     """
     settings = load_settings()
     if resume is not None:
         if prompt is not None or source != LineSource() or here.rehearse is not None or here.detach:
-            raise typer.BadParameter(
-                "a map that goes on has its lines already; name only what it is written to", param_hint="--resume"
-            )
+            raise typer.BadParameter("a resumed map has its lines already; give only --output", param_hint="--resume")
         bounds = {name: given.get(name) for name in ("max_running", "budget_usd")}
         raise typer.Exit(_resume(settings, resume, bounds, output, here, retry_failed=retry_failed))
     if prompt is None:
-        raise typer.BadParameter("say what is to be done with each line, as in 'Review {path}'", param_hint="PROMPT")
+        raise typer.BadParameter("give the task for each line, as in 'Review {path}'", param_hint="PROMPT")
     if here.detach and here.rehearse is not None:
-        raise typer.BadParameter("a rehearsal ends with this command, so it cannot go with --detach")
+        raise typer.BadParameter("a rehearsal ends with this command, so --detach is not possible")
     check_new(output)
     if budget := given.get("budget_usd"):
         given["limits"] = {"budget_usd": budget, **given.get("limits", {})}
@@ -121,7 +115,7 @@ Making = Callable[..., Map]
 
 
 def _make(settings: Settings, order: MapOrder, swarm: Swarm, *, base_url: str | None = None) -> Map:
-    """Make the map, once the person has said what they trust."""
+    """Create the map, after the person has decided about trust."""
     with contextlib.ExitStack() as opened:
         prepared = prepare_map(order, settings, trust=asking_at(open_terminal(opened), settings))
     if base_url is not None:
@@ -134,7 +128,7 @@ def _make(settings: Settings, order: MapOrder, swarm: Swarm, *, base_url: str | 
 
 def _detached(making: Making, settings: Settings) -> Map:
     if settings.redis_url is None and not running(settings):
-        raise ConfigurationError("nobody would run the map: start a worker with `swarm up`, or leave --detach away")
+        raise ConfigurationError("no worker would run the map: start one with `swarm up`, or omit --detach")
     if settings.redis_url is None:
         require_credentials(settings)
     return making(Swarm(settings))
@@ -179,7 +173,7 @@ def _watch(swarm: Swarm, made: Map, output: Path | None, interrupts: Interrupts,
         view = made.view()
         if not quiet:
             print_note(
-                f"{made.id}: {view.total} lines, {view.max_running} at once; if this ends: {say_how_it_goes_on(file)}"
+                f"{made.id}: {view.total} lines, {view.max_running} at once; if this command ends: {say_how_it_goes_on(file)}"
             )
         try:
             with shown_progress(view, quiet=quiet) as progress:
@@ -187,7 +181,7 @@ def _watch(swarm: Swarm, made: Map, output: Path | None, interrupts: Interrupts,
         except (KeyboardInterrupt, Terminated):
             interrupts.disarm()
             view = made.view()
-            after = "it goes on where there are workers" if not ours else "it goes on once there are workers again"
+            after = "it continues while there are workers" if not ours else "it continues once there are workers again"
             with contextlib.suppress(OSError):
                 print_note(
                     f"{made.id}: {view.completed} of {view.total} lines are done, and {after}. {say_how_it_goes_on(file)}"
@@ -198,12 +192,12 @@ def _watch(swarm: Swarm, made: Map, output: Path | None, interrupts: Interrupts,
 
 @contextlib.contextmanager
 def _workers(settings: Settings, here: Here) -> Iterator[Interrupts]:
-    """Workers for the time of the command, unless there are some."""
+    """Run workers during the command, unless there are some."""
     with contextlib.ExitStack() as cleanup:
         interrupts = cleanup.enter_context(Interrupts())
         with said("getting workers ready") if not here.quiet else contextlib.nullcontext():
             cleanup.enter_context(temporary_stack(settings, concurrency=here.concurrency))
-        # From here on, cleaning up is not interrupted by an impatient second Ctrl-C.
+        # From here on, a second Ctrl-C does not interrupt the cleanup.
         cleanup.callback(interrupts.disarm)
         yield interrupts
 
@@ -213,7 +207,7 @@ def _read_lines(given: LineSource, workspace: str | Path) -> list[Line]:
     if over is not None and source is not None:
         raise typer.BadParameter("lines come from a command or from a file, not from both", param_hint="--over, --from")
     if over is not None:
-        return read_lines(_run_command(over, find_workspace(workspace)), form, source=f"what {over!r} prints")
+        return read_lines(_run_command(over, find_workspace(workspace)), form, source=f"the output of {over!r}")
     if source not in (None, "-"):
         try:
             data = Path(str(source)).read_bytes()
@@ -222,7 +216,7 @@ def _read_lines(given: LineSource, workspace: str | Path) -> list[Line]:
         return read_lines(_decode(data, str(source)), form, source=str(source))
     if sys.stdin is None or sys.stdin.isatty():
         raise typer.BadParameter("give lines with --over COMMAND or --from FILE, or pipe them in", param_hint="--over")
-    return read_lines(_decode(sys.stdin.buffer.read(MAX_INPUT_BYTES + 1), "what is piped in"), form)
+    return read_lines(_decode(sys.stdin.buffer.read(MAX_INPUT_BYTES + 1), "the piped input"), form)
 
 
 def _run_command(command: str, workspace: Path) -> str:
@@ -230,12 +224,14 @@ def _run_command(command: str, workspace: Path) -> str:
     if ran.returncode:
         told = " ".join(ran.stderr.decode(errors="replace").split())[-500:]
         raise ConfigurationError(f"--over: {command!r} ended with {ran.returncode}: {told or 'it said nothing'}")
-    return _decode(ran.stdout, f"what {command!r} prints")
+    return _decode(ran.stdout, f"the output of {command!r}")
 
 
 def _decode(data: bytes, what: str) -> str:
     if len(data) > MAX_INPUT_BYTES:
-        raise ConfigurationError(f"{what} has more than {MAX_INPUT_BYTES // 1024 // 1024} MiB; give it to several maps")
+        raise ConfigurationError(
+            f"{what} has more than {MAX_INPUT_BYTES // 1024 // 1024} MiB; split it into several maps"
+        )
     try:
         return data.decode()
     except UnicodeDecodeError:

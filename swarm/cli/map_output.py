@@ -1,7 +1,7 @@
-"""Where the results of a map go: a file of JSON lines that is taken up again, or stdout.
+"""Results of a map: a file of JSON lines that can be continued, or stdout.
 
-Guarantee: a line that is in the file is not written again, whatever ended the command before; the end of a line that was cut off there
-is removed, and that line written anew. The file itself says what is in it, so nothing else can be wrong about it.
+Guarantee: a line in the file is never written again, however the last command ended. An incomplete last line is removed and rewritten.
+The file's contents are the only record of written lines.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from swarm.core.errors import ConfigurationError
 
 
 class ResultFile:
-    """The results of one map as lines of JSON. Only lines that were done are written; a line is there once."""
+    """Results of one map as JSON lines. Only completed lines are written, each once."""
 
     def __init__(self, map_id: str, path: Path | None, *, resumed: bool) -> None:
         self.map_id, self.path = map_id, path
         self.written: set[int] = set()
-        """The numbers of the lines that are there."""
+        """Numbers of the lines in the file."""
         if path is None:
             self._descriptor = os.dup(sys.stdout.fileno())
             if resumed and stat.S_ISREG(os.fstat(self._descriptor).st_mode):
@@ -50,7 +50,7 @@ class ResultFile:
         os.close(self._descriptor)
 
     def write(self, result: LineResult) -> None:
-        """Write a result, unless it is there. Raises `OSError`; what is there of the line then is removed when it is taken up again."""
+        """Write a result, unless the file has it. Raises `OSError`; a partial line is removed on resume."""
         if not result.ok or result.line in self.written:
             return
         line = json.dumps(describe_result(self.map_id, result), ensure_ascii=False)
@@ -67,7 +67,7 @@ class ResultFile:
                 if line.endswith(b"\n"):
                     whole += len(line)
                     self._note(line, f"{name}, line {number}")
-        # Its end may have been cut off in the middle of a line.
+        # The last line may be incomplete.
         os.ftruncate(self._descriptor, whole)
 
     def _note(self, line: bytes, where: str) -> None:
@@ -84,21 +84,19 @@ class ResultFile:
 
 
 def check_new(path: Path | None) -> None:
-    """Raise `ConfigurationError` if a new map's results cannot go there, before it is made."""
+    """Check, before a new map is made, that its results can be written. Raises `ConfigurationError`."""
     if path is None:
         return
     if path.exists() and not path.is_file():
-        raise ConfigurationError(f"{path} is no regular file, which results are looked up in; name another one")
+        raise ConfigurationError(f"{path} is not a regular file; name another one")
     if path.exists() and path.stat().st_size:
-        raise ConfigurationError(
-            f"{path} is not empty; name another file, or go on with its map: swarm map --resume ID"
-        )
+        raise ConfigurationError(f"{path} is not empty; name another file, or continue its map: swarm map --resume ID")
     if not path.absolute().parent.is_dir():
         raise ConfigurationError(f"the folder of {path} does not exist")
 
 
 def describe_result(map_id: str, result: LineResult) -> dict[str, Any]:
-    """A result as programs read it: `result` for a line that was done, else `state` and `reason`."""
+    """Describe a result for programs: `result` for a completed line, else `state` and `reason`."""
     shown: dict[str, Any] = {"map": map_id, "line": result.line, "input": result.input}
     if result.ok:
         shown["result"] = result.text if result.data is None else result.data

@@ -1,4 +1,4 @@
-"""A map while somebody waits for it: its results written as they come, how far it is on stderr, and what is to be said at its end."""
+"""Watch a map: write results as they arrive, show progress on stderr, and print a summary at the end."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _LISTED = 20
 
 
 class Progress(Protocol):
-    """Shows how far a map is."""
+    """Shows a map's progress."""
 
     def show(self, view: MapView) -> None:
-        """It stands so now."""
+        """Show the map's current state."""
 
 
 def write_results(made: Map, file: ResultFile, progress: Progress, check: Callable[[], None]) -> None:
-    """Write what comes of the lines until the map has ended. `check` is called now and then, and raises to give up."""
+    """Write results until the map has ended. `check` is called now and then, and raises to give up."""
     looked_at = 0.0
     for result in made.follow(idle_seconds=0.5):
         if result is not None:
@@ -41,7 +41,7 @@ def write_results(made: Map, file: ResultFile, progress: Progress, check: Callab
 
 @contextlib.contextmanager
 def shown_progress(view: MapView, *, quiet: bool) -> Iterator[Progress]:
-    """A bar on a terminal, a line now and then elsewhere."""
+    """Show a bar on a terminal, or an occasional line elsewhere."""
     console = message_console()
     if quiet:
         yield _Silent()
@@ -58,7 +58,7 @@ def shown_progress(view: MapView, *, quiet: bool) -> Iterator[Progress]:
 
 class _Silent:
     def show(self, view: MapView) -> None:
-        """Nothing."""
+        """Show nothing."""
 
 
 class _Lines:
@@ -66,7 +66,7 @@ class _Lines:
         self._silence = SilenceWatch()
 
     def show(self, view: MapView) -> None:
-        """Say so every ten seconds."""
+        """Print a line every ten seconds."""
         if self._silence.is_long():
             print_note(f"{view.id}: {view.completed + view.failed} of {view.total} lines; {describe_now(view)}")
 
@@ -77,18 +77,18 @@ class _Bar:
         self._task = bar.add_task(describe_now(view), total=view.total, completed=view.completed + view.failed)
 
     def show(self, view: MapView) -> None:
-        """Move it there."""
+        """Move the bar."""
         self._bar.update(self._task, completed=view.completed + view.failed, description=describe_now(view))
 
 
 def describe_now(view: MapView) -> str:
-    """What runs, what failed, what it took."""
+    """Running and failed lines, tokens and cost."""
     failed = f", {view.failed} failed" if view.failed else ""
     return f"{view.running} running{failed}, {show_count(view.tokens)} tokens, {show_cost(view.cost_usd)}"
 
 
 def tell_end(made: Map, file: ResultFile) -> int:
-    """Say how the map ended, list what failed, and return the exit code."""
+    """Print the summary and the failures, and return the exit code."""
     view = made.view()
     lasted = show_duration((view.ended_at or view.created_at) - view.created_at)
     lines = f"{view.completed} of {show_number(view.total, 'line')} done"
@@ -101,15 +101,15 @@ def tell_end(made: Map, file: ResultFile) -> int:
     if len(failures) > _LISTED:
         print_note(f"  … and {len(failures) - _LISTED} more: `swarm maps show {view.id} --failed`")
     if view.state == "stopped":
-        print_note(f"its money is spent; {say_how_it_goes_on(file, '--budget USD')}")
+        print_note(f"its budget is spent; {say_how_it_goes_on(file, '--budget USD')}")
         return 4
     if failures and view.state == "completed":
-        print_note(f"to try what failed again: {say_how_it_goes_on(file, '--retry-failed')}")
+        print_note(f"to retry failed lines: {say_how_it_goes_on(file, '--retry-failed')}")
     return 0 if view.completed == view.total else 1
 
 
 def describe_failure(failure: LineResult) -> str:
-    """A line that failed, and why."""
+    """Describe a failed line and its reason."""
     tried = f" after {failure.attempts} attempts" if failure.attempts > 1 else ""
     what = failure.input if isinstance(failure.input, str) else str(failure.input)
     said = f"{failure.state.replace('_', ' ')}{tried} ({failure.reason or 'without a reason'})"
@@ -117,6 +117,6 @@ def describe_failure(failure: LineResult) -> str:
 
 
 def say_how_it_goes_on(file: ResultFile, *more: str) -> str:
-    """The command that goes on with the map."""
+    """The command that continues the map."""
     where = ("--output", shlex.quote(str(file.path))) if file.path is not None else ()
     return " ".join(("swarm map --resume", file.map_id, *where, *more))

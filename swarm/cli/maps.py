@@ -1,4 +1,4 @@
-"""`swarm maps`: the maps that there are."""
+"""`swarm maps`: list, show and cancel maps."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from swarm.cli.output import one_line, print_json, print_json_text, print_line, 
 from swarm.cli.tables import Column, Listing
 
 group = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
-MapArgument = Annotated[str, typer.Argument(metavar="MAP", help="As `swarm maps list` shows it.")]
+MapArgument = Annotated[str, typer.Argument(metavar="MAP", help="Id, as `swarm maps list` shows it.")]
 
 
 @group.callback()
 def maps() -> None:
-    """List, show and cancel maps; `swarm map` makes them and goes on with them."""
+    """List, show and cancel maps; `swarm map` starts and continues them."""
 
 
 @group.command("list")
 def list_maps(
-    count: Annotated[int, typer.Option(min=1, max=1_000, help="So many of the newest.")] = 20,
+    count: Annotated[int, typer.Option(min=1, max=1_000, help="Number of maps, newest first.")] = 20,
     as_json: JsonOption = False,
 ) -> None:
     """List the newest maps."""
@@ -38,13 +38,11 @@ def list_maps(
 @group.command("show")
 def show_map(
     map_id: MapArgument,
-    results: Annotated[
-        bool, typer.Option("--results", help="Print the results that there are, as JSON lines.")
-    ] = False,
+    results: Annotated[bool, typer.Option("--results", help="Print the results so far, as JSON lines.")] = False,
     failed: Annotated[bool, typer.Option("--failed", help="Print the lines that failed, as JSON lines.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Show how far a map is, or print its results or failures."""
+    """Show a map's progress, or print its results or failures."""
     with open_swarm() as swarm:
         found = swarm.find_map(map_id)
         view = found.view()
@@ -61,12 +59,12 @@ def show_map(
     for failure in failures:
         print_line(f"  {describe_failure(failure)}")
     if not view.ended or view.failed:
-        print_note(f"go on with it: swarm map --resume {view.id}{' --retry-failed' if view.ended else ''}")
+        print_note(f"continue it: swarm map --resume {view.id}{' --retry-failed' if view.ended else ''}")
 
 
 @group.command("cancel")
 def cancel_map(map_id: MapArgument) -> None:
-    """Begin no further lines of a map, and cancel those that run; its results stay."""
+    """Cancel a map and its running lines; no more are started, and results stay."""
     with open_swarm() as swarm:
         found = swarm.find_map(map_id)
         found.cancel()

@@ -1,4 +1,4 @@
-"""`swarm mcp`: the servers whose tools agents have here, and the fleet as a server for other tools."""
+"""`swarm mcp`: MCP servers for agents, and the fleet as an MCP server."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ group = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help
 
 @group.callback()
 def mcp() -> None:
-    """List, add and check the MCP servers of agents, or offer the fleet as one."""
+    """List, add and check the MCP servers of agents, or serve the fleet as one."""
 
 
 group.command("login")(log_in)
@@ -43,7 +43,7 @@ group.command("logout")(log_out)
 
 @group.command("list")
 def list_servers(workspace: WorkspaceOption = Path(), as_json: JsonOption = False) -> None:
-    """List the servers that agents have in a workspace, where each is configured, and whether it is approved."""
+    """List a workspace's servers, where each is configured, and whether it is approved."""
     settings = load_settings()
     folder = find_workspace(workspace)
     found = gather(folder, settings)
@@ -80,7 +80,7 @@ def list_servers(workspace: WorkspaceOption = Path(), as_json: JsonOption = Fals
 
 
 def _tell_missing(servers: Sequence[Server], waiting: int, settings: Settings) -> None:
-    """Say what keeps servers from being used: nobody approved them, or workers do not give them their variables."""
+    """Print why servers cannot be used: missing approval, or variables that workers do not pass on."""
     if waiting:
         print_note(f"{show_number(waiting, 'server')} not approved; `swarm trust --show` lists, `swarm trust` approves")
     given = settings.mcp_variables()
@@ -95,10 +95,10 @@ class ServerOptions:
 
     name: Annotated[str, typer.Argument(metavar="NAME")]
     command: Annotated[
-        list[str] | None, typer.Argument(metavar="[-- COMMAND ARGS…]", help="The program, for one that is a process.")
+        list[str] | None, typer.Argument(metavar="[-- COMMAND ARGS…]", help="Program that is the server.")
     ] = None
-    url: Annotated[str, typer.Option("--url", help="Its address, for one that is not.")] = ""
-    sse: Annotated[bool, typer.Option("--sse", help="The address speaks the older transport.")] = False
+    url: Annotated[str, typer.Option("--url", help="Address of a remote server.")] = ""
+    sse: Annotated[bool, typer.Option("--sse", help="Use the older SSE transport.")] = False
     env: Annotated[
         list[str] | None, typer.Option("--env", metavar="NAME=VALUE", help="A variable; VALUE may be '${NAME}'.")
     ] = None
@@ -106,12 +106,12 @@ class ServerOptions:
         list[str] | None, typer.Option("--header", metavar="NAME=VALUE", help="Sent with each request.")
     ] = None
     tool: Annotated[
-        list[str] | None, typer.Option("--tool", metavar="PATTERN", help="Offer only such tools of it.")
+        list[str] | None, typer.Option("--tool", metavar="PATTERN", help="Offer only tools that match.")
     ] = None
     project: Annotated[
         bool, typer.Option("--project", help=f"Write it into {PROJECT_FILE} of the workspace, for everybody.")
     ] = False
-    replace: Annotated[bool, typer.Option("--replace", help="Also where there is one of that name.")] = False
+    replace: Annotated[bool, typer.Option("--replace", help="Replace a server of that name.")] = False
     workspace: WorkspaceOption = Path()
 
 
@@ -120,7 +120,7 @@ class ServerOptions:
 def add_server(given: ServerOptions) -> None:
     """Add a server: yours for all workspaces, or with --project one of this workspace's.
 
-    Behind `--` everything is the program's: swarm mcp add issues --env 'TOKEN=${TOKEN}' -- issues-mcp --read-only
+    Everything after `--` belongs to the program: swarm mcp add issues --env 'TOKEN=${TOKEN}' -- issues-mcp --read-only
     """
     entry = make_entry(
         given.command or [],
@@ -134,7 +134,7 @@ def add_server(given: ServerOptions) -> None:
     server = add_entry(path, given.name, entry, replace=given.replace)
     print_note(f"added to {path}: {server.name}, {one_line(server.describe(), 200)}")
     if given.project:
-        print_note("it holds for jobs here once `swarm trust` approves it")
+        print_note("jobs here use it once `swarm trust` approves it")
     if wanted := server.needed_variables:
         print_note(f"workers must have {', '.join(wanted)}, and name it in SWARM_MCP_ENV")
 
@@ -142,13 +142,13 @@ def add_server(given: ServerOptions) -> None:
 @group.command("check")
 def check_servers(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME]…", help="Only these. Default: all that hold.")
+        list[str] | None, typer.Argument(metavar="[NAME]…", help="Servers to check. Default: all active ones.")
     ] = None,
-    network: Annotated[bool, typer.Option("--network", help="With the network, as in a job that has it.")] = False,
+    network: Annotated[bool, typer.Option("--network", help="Allow the network, as in a job that has it.")] = False,
     workspace: WorkspaceOption = Path(),
     as_json: JsonOption = False,
 ) -> None:
-    """Start servers on this machine as for an agent, say what each offers, and end them. Exit code 1 if one cannot be used."""
+    """Start each server here as for an agent, list its tools, and end it. Exit code 1 if one cannot be used."""
     from swarm.capabilities.mcp.host import probe
 
     settings, folder = load_settings(), find_workspace(workspace)
@@ -161,7 +161,7 @@ def check_servers(
     offered = (*servers, *waiting)
     if unknown := set(names or ()) - {name for server in offered for name in (server.name, server.key)}:
         raise ConfigurationError(
-            f"no MCP server {min(unknown)!r} is configured here; `swarm mcp list` shows those that are"
+            f"no MCP server {min(unknown)!r} is configured here; `swarm mcp list` shows the configured ones"
         )
     find_login, logins = make_finder(folder, settings), read_states(servers, folder, settings)
     results: list[dict[str, Any]] = []
@@ -199,29 +199,27 @@ def _tell_result(told: dict[str, Any]) -> str:
 @group.command("serve")
 def serve(
     http: Annotated[
-        bool, typer.Option("--http", help="Over HTTP, to callers with a key of `swarm keys`, not over stdio.")
+        bool, typer.Option("--http", help="Serve over HTTP, to callers with a key of `swarm keys`.")
     ] = False,
     host: Annotated[str, typer.Option(help="With --http: address to serve on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65_535, help="With --http: port; 0 takes a free one.")] = 8401,
     workspace: WorkspaceOption = Path(),
     only: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--only", metavar="FOLDER", help="Over stdio: the only folders that jobs may work in. Default: any."
-        ),
+        typer.Option("--only", metavar="FOLDER", help="Over stdio: folder that jobs may work in. Default: any."),
     ] = None,
     scope: Annotated[
         list[str] | None,
         typer.Option(
             "--scope",
             metavar="SCOPE",
-            help=f"Over stdio: what the client may do, of {', '.join(SCOPES)}. Default: all.",
+            help=f"Over stdio: the client's scope: {', '.join(SCOPES)}. Default: all.",
         ),
     ] = None,
 ) -> None:
     """Offer the fleet to any MCP client: start jobs, follow, answer and cancel them.
 
-    Over stdio the client starts this command; with --http it serves `/mcp`, each caller with the scopes and folders of its key.
+    Over stdio the client starts this command. With --http it serves `/mcp`, and each caller has the scopes and folders of its key.
     """
     try:
         from swarm.api.mcp.server import FleetServer, make_http, serve_stdio
@@ -230,7 +228,7 @@ def serve(
 
     settings, folder = load_settings(), find_workspace(workspace)
     if unknown := sorted(set(scope or ()) - set(SCOPES)):
-        raise ConfigurationError(f"{unknown[0]!r} is no scope; there are: {', '.join(SCOPES)}")
+        raise ConfigurationError(f"{unknown[0]!r} is not a scope; choose from: {', '.join(SCOPES)}")
     if settings.redis_url is None:
         up(settings, workers=0)
     with Swarm(settings) as swarm:
@@ -247,13 +245,13 @@ def serve(
 
 
 def _see_to_workers(swarm: Swarm) -> None:
-    """Start a worker where the swarm is this machine's own, and none is there."""
+    """Start a worker if the swarm is local and has none."""
     if swarm.settings.redis_url is None and not swarm.workers():
         up(swarm.settings, workers=1)
 
 
 def _describe(server: Server) -> dict[str, Any]:
-    """Everything about it but values that may be secrets: what is not a variable is left out of them."""
+    """Describe the server; literal values that may be secrets are left out."""
     told = json.loads(server.model_dump_json())
     for table in ("env", "headers"):
         told[table] = {name: value if "${" in value else "(set)" for name, value in told[table].items()}

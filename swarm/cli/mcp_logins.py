@@ -1,4 +1,4 @@
-"""`swarm mcp login` and `logout`: a person's logins at MCP servers, and how they stand."""
+"""`swarm mcp login` and `logout`: a person's logins at MCP servers, and their states."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from swarm.local.redis_server import ensure_redis
 from swarm.store.connection import socket_path
 
 _SECONDS = 600.0
-"""How long the browser may take."""
+"""Maximum time for the browser, in seconds."""
 _NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The server, as `swarm mcp list` shows it.")]
 
 
@@ -37,14 +37,14 @@ def log_in(
         bool,
         typer.Option(
             "--client",
-            help="Without a person: by clientId, clientSecret and issuer of its configuration's `oauth` (client credentials).",
+            help="Log in by the client credentials in its `oauth` configuration.",
         ),
     ] = False,
     workspace: WorkspaceOption = Path(),
 ) -> None:
     """Log in to a server, for your jobs on all hosts.
 
-    Prints an address for your browser, which comes back to this machine. Where it cannot, paste the address that it ends at.
+    Prints an address for your browser, which returns to this machine. If it cannot, paste the address at which it ends.
     """
     settings, folder = load_settings(), find_workspace(workspace)
     server = _find_server(name, folder, settings)
@@ -54,7 +54,7 @@ def log_in(
     except ImportError as error:
         raise ConfigurationError(f"{error.name} is not installed; run: pip install 'celery-swarm[mcp]'") from error
 
-    # It tells of its failures with all that led there; what is of use of that is said below.
+    # The library logs failures with tracebacks; the useful part is printed below.
     logging.getLogger("mcp").setLevel(logging.CRITICAL)
     person, url = _person(folder, settings), _address(server)
     swarm = _reach(settings)
@@ -62,7 +62,7 @@ def log_in(
     try:
         granted = asyncio.run(_as_client(url, server) if client else _by_browser(url, server))
     except TimeoutError as error:
-        raise SwarmError(f"nobody has logged in to {server.name} within {_SECONDS:g} s") from error
+        raise SwarmError(f"no login to {server.name} within {_SECONDS:g} s") from error
     except (NotGranted, NotReached) as error:
         raise SwarmError(f"the login to {server.name} has failed: {one_line(str(error), 600)}") from error
     login = describe_login(seal, granted)
@@ -72,17 +72,17 @@ def log_in(
 
 
 def log_out(name: _NameArgument, workspace: WorkspaceOption = Path()) -> None:
-    """Forget your login to a server, for all hosts. Jobs that run are let in no more."""
+    """Forget your login to a server, on all hosts. Running jobs lose access."""
     settings, folder = load_settings(), find_workspace(workspace)
     server = _find_server(name, folder, settings)
     swarm = _reach(settings)
     with swarm.store.explained():
         gone = Logins(swarm.store.keyspace).remove(_person(folder, settings), _address(server))
-    print_note(f"{server.name}: {'logged out' if gone else 'nobody was logged in'}")
+    print_note(f"{server.name}: {'logged out' if gone else 'was not logged in'}")
 
 
 def tell_login(login: Login, now: float) -> str:
-    """How a login stands, in a line."""
+    """Describe a login's state in one line."""
     if login.ended:
         return f"login ended: {login.ended}"
     if login.has_ended(now):
@@ -94,7 +94,7 @@ def tell_login(login: Login, now: float) -> str:
 
 
 def read_states(servers: Iterable[Server], workspace: Path, settings: Settings) -> dict[str, str]:
-    """How the logins of servers stand, by name; of those that have none nothing, and nothing where Redis cannot be asked."""
+    """States of the servers' logins by name; servers without one are missing, and all are if Redis is down."""
     far = [server for server in servers if server.transport != "stdio"]
     found: dict[str, str] = {}
     if not far or not _is_up(settings):
@@ -112,7 +112,7 @@ def read_states(servers: Iterable[Server], workspace: Path, settings: Settings) 
 
 
 def make_finder(workspace: Path, settings: Settings) -> FindLogin:
-    """What finds the login of whoever runs this command."""
+    """Make a function that finds the login of the person running this command."""
     person = _person(workspace, settings)
 
     def find(url: str) -> dict[str, Any] | None:
@@ -127,7 +127,7 @@ async def _by_browser(url: str, server: Server) -> dict[str, Any]:
 
     async def show(address: str) -> None:
         print_note(
-            f"open this address to log in to {server.name}; should your browser not find its way back, paste where it ends:"
+            f"open this address to log in to {server.name}; if your browser cannot return, paste the address it ends at:"
         )
         print_line(address)
 
@@ -151,7 +151,7 @@ async def _as_client(url: str, server: Server) -> dict[str, Any]:
     told = _filled(server)
     if not (told.client_id and told.client_secret and told.issuer):
         raise ConfigurationError(
-            f"the `oauth` of {server.name} must have clientId, clientSecret and issuer (the authorisation server that they are of)"
+            f"the `oauth` of {server.name} must have clientId, clientSecret and issuer (the authorisation server that issued them)"
         )
     return await log_in_as_client(url, told.client_id, told.client_secret, scope=told.scope, issuer=told.issuer)
 
@@ -165,22 +165,22 @@ def _find_server(name: str, folder: Path, settings: Settings) -> Server:
         why = (
             "is not approved; `swarm trust` approves it"
             if waits
-            else "is not configured; `swarm mcp list` shows those that are"
+            else "is not configured; `swarm mcp list` shows the configured ones"
         )
         raise ConfigurationError(f"the MCP server {name!r} {why}")
     if server.transport == "stdio":
-        raise ConfigurationError(f"the MCP server {name!r} is a program: what it needs to log in is given by its `env`")
+        raise ConfigurationError(f"the MCP server {name!r} is a program: give it credentials in its `env`")
     if server.oauth is not None and server.oauth.off:
         raise ConfigurationError(f"the configuration of the MCP server {name!r} says `oauth: false` ({server.source})")
     if any(header.lower() == "authorization" for header in server.headers):
         raise ConfigurationError(
-            f"the MCP server {name!r} is sent the header Authorization of its configuration ({server.source}), in place of a login"
+            f"the MCP server {name!r} gets the Authorization header of its configuration ({server.source}) instead of a login"
         )
     return server
 
 
 def _filled(server: Server) -> OAuth:
-    """What its configuration says of logging in, with this shell's variables."""
+    """The server's login configuration, with this shell's variables."""
     told = server.oauth or OAuth()
     texts = {"client_id": told.client_id, "client_secret": told.client_secret, "issuer": told.issuer}
     carrier = Server(name=server.name, transport="stdio", env=texts)
@@ -209,5 +209,5 @@ def _reach(settings: Settings) -> Swarm:
 
 
 def _is_up(settings: Settings) -> bool:
-    """Whether Redis can be asked without being started."""
+    """Whether Redis already runs and can be asked."""
     return bool(settings.redis_url) or socket_path(settings).exists()

@@ -1,4 +1,4 @@
-"""`swarm memory`: what agents remember across jobs, to be read, corrected, carried elsewhere and taken back."""
+"""`swarm memory`: read, correct, export, import and remove what agents remember across jobs."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from swarm.core.errors import ConfigurationError, ToolError, UnknownAgent
 from swarm.definitions.model import MemoryScope
 
 group = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
-_HELP = "A shelf's id or the beginning of one (`swarm memory list`); project:TYPE, local:TYPE, user:TYPE, team: this workspace's."
+_HELP = "A memory store's id or prefix (`swarm memory list`), or this workspace's: project:TYPE, local:TYPE, user:TYPE, team."
 MemoryStoreArgument = Annotated[str, typer.Argument(metavar="MEMORY_STORE", help=_HELP)]
-PageArgument = Annotated[str, typer.Argument(metavar="PAGE", help="Like notes/api.md.")]
+PageArgument = Annotated[str, typer.Argument(metavar="PAGE", help="A page, such as notes/api.md.")]
 
 
 @group.callback()
 def memory() -> None:
-    """Show, correct, carry and take back what agents remember across jobs."""
+    """Show, correct, export, import and remove what agents remember across jobs."""
 
 
 @group.command("list")
@@ -42,7 +42,7 @@ def list_memory(
     workspace: WorkspaceOption = Path(),
     as_json: JsonOption = False,
 ) -> None:
-    """List the shelves that there are, or the pages of one."""
+    """List the memory stores, or the pages of one."""
     with open_swarm() as swarm:
         memories = Memories(swarm.store.keyspace)
         if memory_store is not None:
@@ -60,7 +60,7 @@ def show_memory(
     workspace: WorkspaceOption = Path(),
     as_json: JsonOption = False,
 ) -> None:
-    """Print a page, or who wrote which of its versions."""
+    """Print a page, or the authors of its versions."""
     with open_swarm() as swarm:
         memories, found = Memories(swarm.store.keyspace), _find(swarm, memory_store, workspace)
         name = _page(page)
@@ -82,11 +82,11 @@ def edit_memory(
     page: PageArgument,
     file: Annotated[
         Path | None,
-        typer.Option("--file", metavar="FILE", help="Take the text from a file (- is stdin), not an editor."),
+        typer.Option("--file", metavar="FILE", help="Read the text from a file (- is stdin), not an editor."),
     ] = None,
     workspace: WorkspaceOption = Path(),
 ) -> None:
-    """Change a page, or make one, in your editor; refused if an agent changes it meanwhile."""
+    """Edit or create a page in your editor; refused if an agent changes it meanwhile."""
     with open_swarm() as swarm:
         memories, found, name = Memories(swarm.store.keyspace), _find(swarm, memory_store, workspace), _page(page)
         current = memories.read(found, name)
@@ -106,10 +106,10 @@ def edit_memory(
 @group.command("export")
 def export_memory(
     memory_store: MemoryStoreArgument,
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Such as .claude/agent-memory/TYPE.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Target, such as .claude/agent-memory/TYPE.")],
     workspace: WorkspaceOption = Path(),
 ) -> None:
-    """Write the pages of a shelf as files, to be read, or committed."""
+    """Write the pages of a memory store as files, to read or commit."""
     with open_swarm() as swarm:
         written = write_folder(Memories(swarm.store.keyspace), _find(swarm, memory_store, workspace), folder)
     for path in written:
@@ -119,11 +119,13 @@ def export_memory(
 @group.command("import")
 def import_memory(
     memory_store: MemoryStoreArgument,
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Its .md and .txt files become pages.")],
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Also where a page was changed since.")] = False,
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder whose .md and .txt files become pages.")],
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Also replace pages changed since the export.")
+    ] = False,
     workspace: WorkspaceOption = Path(),
 ) -> None:
-    """Take in files as pages; one that was changed here since is left as it is."""
+    """Import files as pages; pages changed here since their export are kept."""
     if not folder.is_dir():
         raise ConfigurationError(f"{folder} is not a folder")
     with open_swarm() as swarm:
@@ -133,22 +135,22 @@ def import_memory(
         print_line(page)
     for problem in problems:
         print_note(f"note: {problem}")
-    print_note(f"{show_number(len(taken), 'page')} of {found.id} taken in")
+    print_note(f"{show_number(len(taken), 'page')} of {found.id} imported")
 
 
 @group.command("forget")
 def forget(
     memory_store: Annotated[str | None, typer.Argument(metavar="[SHELF]", help=_HELP)] = None,
-    page: Annotated[str | None, typer.Argument(metavar="[PAGE]", help="Only this page.")] = None,
+    page: Annotated[str | None, typer.Argument(metavar="[PAGE]", help="Remove only this page.")] = None,
     job: Annotated[
         str | None,
-        typer.Option("--job", metavar="JOB", help="Take back what this job wrote, on all shelves, and nothing else."),
+        typer.Option("--job", metavar="JOB", help="Undo only this job's changes, in all memory stores."),
     ] = None,
     workspace: WorkspaceOption = Path(),
 ) -> None:
-    """Take back what a job wrote; or remove a page, or a shelf, with all its versions."""
+    """Undo a job's changes; or remove a page, or a memory store, with all its versions."""
     if (job is None) == (memory_store is None):
-        raise typer.BadParameter("name a shelf, or a job with --job")
+        raise typer.BadParameter("name a memory store, or a job with --job")
     with open_swarm() as swarm:
         memories = Memories(swarm.store.keyspace)
         if memory_store is not None:
@@ -163,7 +165,7 @@ def forget(
     for each, changed_page in changed:
         print_line(f"{each.id} {changed_page}")
     print_note(
-        f"{show_number(len(changed), 'page')} changed; `swarm memory show MEMORY_STORE PAGE --versions` tells how"
+        f"{show_number(len(changed), 'page')} changed; `swarm memory show MEMORY_STORE PAGE --versions` shows them"
     )
 
 
@@ -171,7 +173,7 @@ def _job_id(swarm: Swarm, job: str) -> str:
     try:
         return find_job(swarm, job).id
     except UnknownAgent:
-        # Memory outlives records; of a job that is no more the whole id must be given.
+        # Memory outlives job records; an expired job needs its full id.
         return job
 
 
@@ -189,7 +191,9 @@ def _find(swarm: Swarm, text: str, workspace: Path) -> MemoryStore:
         return matches[0]
     found = ", ".join(memory_store.id for memory_store in matches[:4])
     raise ConfigurationError(
-        f"{text!r} could be {found}" if matches else f"there is no shelf {text!r}; `swarm memory list` lists them"
+        f"{text!r} could be {found}"
+        if matches
+        else f"there is no memory store {text!r}; `swarm memory list` lists them"
     )
 
 
@@ -215,7 +219,7 @@ _MEMORY_STORES = Listing[tuple[MemoryStore, Sequence[PageView]]](
     Column("bytes", lambda row: f"{sum(page.size for page in row[1]):,}", right=True, drop=1),
     Column("changed", lambda row: show_since(max(page.at for page in row[1])) if row[1] else "", drop=2),
     Column("of", lambda row: row[0].about, drop=3, flexible=True),
-    otherwise="nothing is remembered yet; types of agents whose definition has `memory:` write pages",
+    otherwise="there is no memory yet; agents whose definition has `memory:` write pages",
     describe=lambda row: {"id": row[0].id, **row[0].model_dump(), "pages": len(row[1])},
 )
 _PAGES = Listing[PageView](

@@ -1,4 +1,4 @@
-"""`swarm send`, `inbox`, `compact` and `event`: what people say to agents, and what agents have written to them."""
+"""`swarm send`, `inbox`, `compact` and `event`: messages to agents, and agents' messages to people."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SHOWN_NAMES = 20
 
 
 class NoReply(SwarmError):
-    """Nobody answered in time."""
+    """No reply arrived in time."""
 
 
 def send(
@@ -44,33 +44,29 @@ def send(
         typer.Argument(
             metavar="AGENT|JOB",
             autocompletion=complete_agent,
-            help="An id or the beginning of it (of a job: its first agent); with --job, an agent's name, or * for all that live.",
+            help="An agent, or a job for its first one; with --job, a name or * for all.",
         ),
     ],
-    text: Annotated[str | None, typer.Argument(metavar="[TEXT]", help="What to say; - reads it from a pipe.")] = None,
-    to: Annotated[
-        str | None, typer.Option("--to", metavar="NAME", help="The agent of that name in the job that is given.")
-    ] = None,
+    text: Annotated[str | None, typer.Argument(metavar="[TEXT]", help="The message; - reads it from a pipe.")] = None,
+    to: Annotated[str | None, typer.Option("--to", metavar="NAME", help="Name of an agent in the given job.")] = None,
     job: Annotated[
         str | None,
-        typer.Option("--job", "-j", metavar="JOB", help="The job in which the receiver is looked for by name."),
+        typer.Option("--job", "-j", metavar="JOB", help="Job in which to find the receiver by name."),
     ] = None,
-    wait_reply: Annotated[
-        bool, typer.Option("--wait-reply", help="Wait until the receiver writes back, and print that.")
-    ] = False,
+    wait_reply: Annotated[bool, typer.Option("--wait-reply", help="Wait for the reply, and print it.")] = False,
     timeout: Annotated[
         float | None,
         typer.Option(parser=parse_duration, metavar="TIME", help="How long to wait for the reply: 90, 90s, 10m, 2h."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write to an agent; one that has finished goes on with it. Prints the message's id, or the reply.
+    """Write to an agent; an ended one continues with it. Prints the message's id, or the reply.
 
-    An agent that answers with its result instead of a message has that printed as its reply. Exit code: 0 delivered (and
-    answered), 1 refused or not answered, 2 wrong usage.
+    If the agent answers with its result instead of a message, that is printed. Exit code: 0 delivered (and answered), 1 refused or not
+    answered, 2 wrong usage.
     """
     if to is not None and job is not None:
-        raise typer.BadParameter("it says the same as --job; give one of them", param_hint="--to")
+        raise typer.BadParameter("it has the same meaning as --job; give one of them", param_hint="--to")
     if timeout is not None and not wait_reply:
         raise typer.BadParameter("it is for --wait-reply", param_hint="--timeout")
 
@@ -81,7 +77,7 @@ def send(
         _note_delivery(delivery, swarm)
         described: dict[str, Any] = {"job_id": found.id, **delivery.model_dump(), "message_id": delivery.id}
         if wait_reply:
-            with said(f"waiting for a reply of {', '.join(delivery.names[:_SHOWN_NAMES])}"):
+            with said(f"waiting for a reply from {', '.join(delivery.names[:_SHOWN_NAMES])}"):
                 described["reply"] = _wait_reply(swarm, found, delivery, timeout)
     if as_json:
         print_json(described)
@@ -134,13 +130,13 @@ def inbox(
         typer.Argument(
             metavar="[JOB|AGENT]",
             autocompletion=complete_agent,
-            help="A job: what its agents wrote to you. An agent: its own mailbox. An id or the beginning of it; default: the newest job.",
+            help="A job (messages to you) or agent (its mailbox). Default: newest job.",
         ),
     ] = None,
-    show_all: Annotated[bool, typer.Option("--all", help="Also the messages that you have read before.")] = False,
+    show_all: Annotated[bool, typer.Option("--all", help="Show read messages, too.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the messages that a job's agents wrote to you, which are read with that; or an agent's mailbox."""
+    """Show the messages to you from a job's agents and mark them read, or show an agent's mailbox."""
     with open_swarm() as swarm:
         agent_id = None if target is None else find_agent(swarm, target)
         if target is not None and agent_id is not None and not _names_job(swarm, target, agent_id):
@@ -159,7 +155,7 @@ def inbox(
 
 
 def _names_job(swarm: Swarm, target: str, agent_id: str) -> bool:
-    """Whether the person meant the job: its root agent is found by the job's id, too."""
+    """Whether the target named the job, rather than its root agent."""
     agent = swarm.agent(agent_id)
     job_id = agent.job_id
     return target.startswith("@") or (
@@ -182,7 +178,7 @@ def _print(messages: Sequence[Message], unread: set[str], *, as_json: bool) -> N
 
 
 def describe_sender(message: Message) -> str:
-    """Who wrote it, what kind it is, and what it belongs to, on one line."""
+    """A message's sender, kind, and the message it replies to, on one line."""
     who = message.sender_name if message.sender_name == message.sender else f"{message.sender_name} ({message.sender})"
     kind = "" if message.kind == "message" else f", {message.kind.replace('_', ' ')}"
     return one_line(f"{who}{kind}{f', about {message.reply_to}' if message.reply_to else ''}  {message.id}", 300)
@@ -203,7 +199,7 @@ def _describe(message: Message, *, unread: bool | None) -> dict[str, Any]:
 
 
 def hint_at_unread(job_id: str, unread: int) -> None:
-    """Say on stderr that agents have written to the person."""
+    """Point out unread messages to the person, on stderr."""
     if unread:
         print_note(f"{show_number(unread, 'unread message')} for you: swarm inbox {job_id}")
 
@@ -214,47 +210,47 @@ def compact(
         typer.Argument(
             metavar="AGENT|JOB",
             autocompletion=complete_agent,
-            help="An id or the beginning of it; for a job, its first agent.",
+            help="An id or a prefix; for a job, its first agent.",
         ),
     ],
-    focus: Annotated[str, typer.Option("--focus", metavar="TEXT", help="What the summary must hold above all.")] = "",
+    focus: Annotated[str, typer.Option("--focus", metavar="TEXT", help="Subject that the summary must keep.")] = "",
 ) -> None:
-    """Have an agent's conversation summarized before its next turn; nobody is woken for it.
+    """Summarize an agent's conversation before its next turn; a waiting agent is not woken.
 
-    The journal keeps everything: `swarm transcript` shows what came before. An agent that has had fewer than two replies since the
-    last summary has nothing to summarize yet, and does it as soon as it has. Exit code: 0 noted, 1 not possible, 2 wrong usage.
+    The journal keeps everything: `swarm transcript` shows the replaced part. An agent with fewer than two replies since the last summary
+    is summarized once it has them. Exit code: 0 requested, 1 not possible, 2 wrong usage.
     """
     with open_swarm() as swarm:
         agent_id = find_agent(swarm, target)
         state = swarm.compact(agent_id, focus)
-        when = "when it goes on" if swarm.agent(agent_id).ended or state == "parked" else "before its next turn"
+        when = "when it continues" if swarm.agent(agent_id).ended or state == "parked" else "before its next turn"
         print_line(f"{agent_id} ({state.replace('_', ' ')}) will have its conversation summarized {when}")
 
 
 def tell_event(
     key: Annotated[
         str,
-        typer.Argument(metavar="KEY", help="What has happened, as the agents that wait for it know it: deploy/1234."),
+        typer.Argument(metavar="KEY", help="Key that agents wait for, such as deploy/1234."),
     ],
     data: Annotated[
-        str | None, typer.Argument(metavar="[DATA]", help="What they are told of it; - reads it from a pipe.")
+        str | None, typer.Argument(metavar="[DATA]", help="Data for the waiting agents; - reads a pipe.")
     ] = None,
     keep: Annotated[
         float | None,
         typer.Option(
             parser=parse_duration,
             metavar="TIME",
-            help="How long it is kept for those who wait later.",
+            help="How long to keep it for later waits.",
             show_default="24h",
         ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Tell an event from outside: agents that wait for it (the tool WaitFor) go on.
+    """Report an external event: agents that wait for it (the tool WaitFor) continue.
 
-    The first event of a key stays as long as it is kept. Exit code: 0 told, 1 the key had one already, 2 wrong usage.
+    A key's first event is kept until it expires. Exit code: 0 reported, 1 the key had one already, 2 wrong usage.
     """
-    text = "" if data is None else read_text(data, name="DATA", usage="say something", max_bytes=MAX_DATA_BYTES)
+    text = "" if data is None else read_text(data, name="DATA", usage="give data", max_bytes=MAX_DATA_BYTES)
     seconds = KEEP_SECONDS if keep is None else keep
     with open_swarm() as swarm:
         told = swarm.event(key, text, keep_seconds=seconds)
@@ -262,10 +258,10 @@ def tell_event(
         print_json(told.model_dump(mode="json"))
     elif told.new:
         print_line(
-            f"told {key}: {show_number(len(told.woken), 'agent')} waited for it; it is kept for {show_time(seconds)}"
+            f"reported {key}: {show_number(len(told.woken), 'agent')} waited for it; it is kept for {show_time(seconds)}"
         )
     else:
         came = f"{show_moment(told.at)}, from {one_line(told.by)}, with {one_line(told.data) or 'no data'}"
-        print_note(f"nothing was changed: {key} came already at {came}")
+        print_note(f"nothing was changed: {key} was reported at {came}")
     if not told.new:
         raise typer.Exit(1)

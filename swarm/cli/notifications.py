@@ -1,7 +1,7 @@
-"""`swarm run --notify COMMAND`: a person's own command is told, on this machine, when a question waits and when the job has ended.
+"""`swarm run --notify COMMAND`: notify a local command of open questions and of the job's end.
 
-Guarantee: nothing waits for it but the end of `swarm run`, for some seconds; whatever becomes of it, the job and its exit code stay.
-The command is split into words as a shell would, and no shell runs it: nothing that an agent has written is ever part of it.
+Guarantee: only the end of `swarm run` waits for the command, for some seconds; its failures change neither the job nor the exit code.
+The command is split into words as in a shell, but no shell runs it. Text from agents is never part of it.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ from swarm.core.records import Event, JobView
 from swarm.store.questions import Question, Questions
 
 LONGEST_SECONDS = 30.0
-"""A command that takes longer is ended."""
+"""Seconds after which the command is ended."""
 LAST_WAIT_SECONDS = 10.0
-"""So long `swarm run` waits at its end for what is still being told."""
+"""Seconds that `swarm run` waits at its end for unfinished notifications."""
 
 
 def read_command(given: str) -> list[str]:
-    """The words of the command. Raises `ConfigurationError` for one that cannot be split, or is empty."""
+    """Split the command into words. Raises `ConfigurationError` if that fails or there are none."""
     try:
         words = shlex.split(given)
     except ValueError as error:
         raise ConfigurationError(f"--notify: {given!r} cannot be split into words: {error}") from None
     if not words:
-        raise ConfigurationError("--notify is empty; give a command, which is told on its stdin")
+        raise ConfigurationError("--notify is empty; give a command that reads the event on stdin")
     return words
 
 
 def describe_end(view: JobView, event: Event) -> WebhookNotice:
-    """What is told of a job's end."""
+    """The notice of a job's end."""
     about: dict[str, Any] = {"state": view.state, "reason": view.reason, "stopped_at": view.stopped_at}
     return _notice(view, event, about)
 
 
 def describe_open(view: JobView, event: Event, question: Question) -> WebhookNotice:
-    """What is told of a question that waits."""
+    """The notice of an open question."""
     about: dict[str, Any] = {
         "question": question.id,
         "sort": question.kind,
@@ -70,7 +70,7 @@ def _notice(view: JobView, event: Event, about: dict[str, Any]) -> WebhookNotice
 
 
 class Notifier:
-    """Runs the command for each notice, on the side."""
+    """Runs the command for each notice, on another thread."""
 
     def __init__(self, job: Job, questions: Questions, words: list[str], source: str) -> None:
         self._job, self._questions = job, questions
@@ -78,7 +78,7 @@ class Notifier:
         self._threads: list[threading.Thread] = []
 
     def hear(self, events: Sequence[Event]) -> None:
-        """Tell of those events that concern a person."""
+        """Notify the command of events that concern a person."""
         for event in events:
             if event.kind == "job_ended":
                 self._tell(describe_end(self._job.view(), event))
@@ -94,7 +94,7 @@ class Notifier:
         thread.start()
 
     def close(self) -> None:
-        """Wait for a moment until all is told."""
+        """Wait briefly for unfinished notifications."""
         until = time.monotonic() + LAST_WAIT_SECONDS
         for thread in self._threads:
             thread.join(max(0.0, until - time.monotonic()))

@@ -1,4 +1,4 @@
-"""Options of commands that start a job, made from the options of an order: its names, types, bounds and descriptions."""
+"""Options of commands that start a job, derived from the options of an order."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ class Here:
         str | None,
         typer.Option(
             metavar="SCENARIO",
-            help="Play a scenario instead of asking a model: a name or a file.",
+            help="Play a scenario instead of a model: a name or a file.",
             autocompletion=complete_scenario,
         ),
     ] = None
     concurrency: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Agents at once on a worker started for this.", show_default="4 for each processor, 8 to 20"
+            min=1, help="Agents at once on a worker started for the job.", show_default="4 for each processor, 8 to 20"
         ),
     ] = None
-    detach: Annotated[bool, typer.Option("--detach", help="Start it, print its id, and leave.")] = False
+    detach: Annotated[bool, typer.Option("--detach", help="Start it, print its id, and exit.")] = False
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False
 
 
 def order_options(shape: type, leave_out: Collection[str] = ()) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Let a command take the options of an order as well; they come as its `**given`, read, and only where they were given.
+    """Add an order's options to a command, which gets the given ones, parsed, as `**given`.
 
-    A parameter whose type is a dataclass stands for the options that are its fields.
+    A parameter whose type is a dataclass stands for the options in its fields.
     """
     known = create_model("Options", **options_of(shape, {*leave_out, "prompt", "limits"})).model_fields.copy()
     limits = {name: field for name, field in Limits.model_fields.items() if name not in known}
@@ -84,7 +84,7 @@ def order_options(shape: type, leave_out: Collection[str] = ()) -> Callable[[Cal
 def _split(
     command: Callable[..., None],
 ) -> tuple[list[inspect.Parameter], list[inspect.Parameter], dict[str, type]]:
-    """The command's own arguments and options, and which of its parameters stand for groups of those."""
+    """Split a command's parameters into arguments, options, and groups of options."""
     arguments: list[inspect.Parameter] = []
     options: list[inspect.Parameter] = []
     groups: dict[str, type] = {}
@@ -108,7 +108,7 @@ def _parameter(name: str, kind: Any, default: Any) -> inspect.Parameter:
 
 
 def _make(name: str, field: FieldInfo) -> inspect.Parameter:
-    """The option for a field."""
+    """Make the option for a field."""
     kind, flag = _kind(field), _flag(field)
     told: dict[str, Any] = {"help": str(field.description).replace("`", "'"), "show_default": _show_default(field)}
     if flag.metavar:
@@ -129,7 +129,7 @@ def _make(name: str, field: FieldInfo) -> inspect.Parameter:
 
 
 def _read(field: FieldInfo, value: Any) -> Any:
-    """The value of a field for what was typed."""
+    """Convert a typed value to the field's value."""
     if value is None or _flag(field).metavar != "FILE":
         return value
     return _read_text(value) if _kind(field) is str else read_schema(value)
@@ -148,12 +148,12 @@ def _names(name: str, field: FieldInfo) -> tuple[str, ...]:
     if names := _flag(field).names:
         return names
     spelt = f"--{name.removesuffix('_seconds').removesuffix('_usd')}".replace("_", "-")
-    # What is on, or decided elsewhere, can also be switched off.
+    # A default that is on, or set elsewhere, can also be switched off.
     return (f"{spelt}/--no-{spelt[2:]}",) if _kind(field) is bool and field.default is not False else (spelt,)
 
 
 def _kind(field: FieldInfo) -> Any:
-    """The type of a field, without None."""
+    """The field's type, without None."""
     if get_origin(field.annotation) not in (Union, UnionType):
         return field.annotation
     return next(each for each in get_args(field.annotation) if each is not type(None))

@@ -1,7 +1,7 @@
-"""Writing for people and for programs: consoles, JSON, and values in the form a person reads.
+"""Output for people and programs: consoles, JSON, and readable values.
 
-Whatever a model, a file or a tool wrote passes through `plain` before it reaches a terminal: lines and consoles of this
-module, and the tables of `tables`, see to it. What is text with styles already (Rich's `Text`) was made from plain text.
+Text from models, files and tools passes through `plain` before it reaches a terminal. The lines and consoles of this module, and the
+tables of `tables`, ensure that. Rich's `Text` must be made from plain text.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _UNBROKEN_WIDTH = 4_000
-"""Width of what does not go to a terminal: programs and `grep` want whole lines."""
+"""Output width without a terminal, because programs and `grep` want whole lines."""
 _SPACES = {0x09: "    ", 0x0D: ""}
 _HIDDEN = frozenset({"Cc", "Cf", "Zl", "Zp", "Co", "Cn", "Cs"})
-"""Kinds of characters that a terminal obeys, that cannot be seen, or that change how others are seen."""
+"""Categories of characters that control a terminal, are invisible, or change how others are shown."""
 _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0")
-"""Of other kinds, and as invisible."""
+"""Invisible characters of other categories."""
 _TAGS = range(0xE0100, 0xE01F0)
 
 
 def output_console() -> Console:
-    """The console of results, on stdout."""
+    """Make the console for results, on stdout."""
     return _console(stderr=False)
 
 
 def message_console() -> Console:
-    """The console of everything that is not the result, on stderr."""
+    """Make the console for everything but the result, on stderr."""
     return _console(stderr=True)
 
 
@@ -45,7 +45,7 @@ def _console(*, stderr: bool) -> Console:
 
 
 def print_result(text: str) -> None:
-    """Write an agent's answer to stdout: as it is, but made harmless if that is a terminal."""
+    """Write an agent's answer to stdout, made harmless on a terminal."""
     sys.stdout.write(plain(text) if sys.stdout.isatty() else text)
     if not text.endswith("\n"):
         sys.stdout.write("\n")
@@ -53,7 +53,7 @@ def print_result(text: str) -> None:
 
 
 def print_bytes(content: bytes) -> None:
-    """Write what files hold to stdout: byte for byte, but made harmless if that is a terminal."""
+    """Write file contents to stdout byte for byte, made harmless on a terminal."""
     if sys.stdout.isatty():
         sys.stdout.write(plain(content.decode("utf-8", "backslashreplace")))
     else:
@@ -68,18 +68,18 @@ def print_line(text: str = "") -> None:
 
 
 def print_json(document: Any, *, indent: int | None = 2) -> None:
-    """Write one JSON document to stdout."""
+    """Write a document as JSON to stdout."""
     print_json_text(json.dumps(document, indent=indent, ensure_ascii=False))
 
 
 def print_json_text(text: str) -> None:
-    """Write a document that is JSON already to stdout."""
+    """Write a JSON text to stdout."""
     sys.stdout.write(plain_json(text) + "\n")
     sys.stdout.flush()
 
 
 def print_note(text: str) -> None:
-    """Tell the person something beside the result, on stderr."""
+    """Write a note for the person to stderr."""
     print(plain(text), file=sys.stderr, flush=True)
 
 
@@ -87,9 +87,9 @@ def print_note(text: str) -> None:
 
 
 def plain(text: str) -> str:
-    """The text with every character written out that a terminal would obey, or that cannot be seen.
+    """Escape every character that controls a terminal or is invisible.
 
-    So it can move no cursor, set no title, answer no terminal, and reads as it is. Lines stay lines.
+    The text can move no cursor, set no title and trigger no reply from a terminal. Line breaks are kept.
     """
     text = text.translate(_SPACES)
     if text.isascii() and text.isprintable():
@@ -98,14 +98,14 @@ def plain(text: str) -> str:
 
 
 def plain_json(text: str) -> str:
-    """A JSON document for stdout: if that is a terminal, with what `plain` would show in JSON's own escapes."""
+    """Prepare a JSON document for stdout; on a terminal, escape hidden characters in JSON's notation."""
     if not sys.stdout.isatty():
         return text
     return "".join(_json_escape(each) if is_hidden(each) and each != "\n" else each for each in text)
 
 
 def is_hidden(character: str) -> bool:
-    """Whether a terminal would obey this character instead of showing it, or show nothing."""
+    """Whether a terminal would obey this character, or show nothing for it."""
     return unicodedata.category(character) in _HIDDEN or character in _BLANK or ord(character) in _TAGS
 
 
@@ -118,18 +118,18 @@ def _json_escape(character: str) -> str:
 
 
 def one_line(text: str, length: int = 100) -> str:
-    """The text as at most `length` characters of one line."""
+    """Shorten text to one line of at most `length` characters."""
     line = " ".join(plain(text).split())
     return line if len(line) <= length else line[: length - 1] + "…"
 
 
 def show_number(number: int, what: str) -> str:
-    """So many of something: 1 turn, 2 turns."""
+    """Format a number with its noun: 1 turn, 2 turns."""
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def show_count(number: int) -> str:
-    """A count, short: 950, 12.3k, 4.1M."""
+    """Format a count briefly: 950, 12.3k, 4.1M."""
     for limit, divisor, unit in ((1_000, 1, ""), (999_950, 1_000, "k"), (999_950_000, 1_000_000, "M")):
         if number < limit:
             return f"{number / divisor:.1f}{unit}" if unit else str(number)
@@ -137,14 +137,14 @@ def show_count(number: int) -> str:
 
 
 def show_cost(dollars: float) -> str:
-    """An amount of money, with as many digits as it takes to see it."""
+    """Format an amount in dollars, with enough digits to be non-zero."""
     if dollars == 0:
         return "$0"
     return f"${dollars:.2f}" if dollars >= 0.995 else f"${dollars:.4f}"
 
 
 def show_ago(seconds: float) -> str:
-    """How long ago something was: now, 42s ago, 3m ago, 2h ago, 5d ago."""
+    """Format an age: now, 42s ago, 3m ago, 2h ago, 5d ago."""
     for divisor, limit, unit in ((1, 60, "s"), (60, 60, "m"), (3_600, 24, "h")):
         if seconds < divisor * limit:
             return f"{int(seconds / divisor)}{unit} ago" if seconds >= 1 else "now"
@@ -152,17 +152,17 @@ def show_ago(seconds: float) -> str:
 
 
 def show_since(at: float) -> str:
-    """How long ago a moment was."""
+    """Format the time since a moment."""
     return show_ago(time.time() - at)
 
 
 def show_moment(at: float) -> str:
-    """A moment on the clock of this machine, to the second."""
+    """Format a moment in local time, to the second."""
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
 
 
 def show_duration(seconds: float) -> str:
-    """A duration: 4.2s, 1m05s, 2h03m, 3d04h."""
+    """Format a duration: 4.2s, 1m05s, 2h03m, 3d04h."""
     seconds = max(0.0, seconds)
     if seconds < 59.95:
         return f"{seconds:.1f}s"
@@ -175,5 +175,5 @@ def show_duration(seconds: float) -> str:
 
 
 def show_time(seconds: float) -> str:
-    """A time that somebody chose, which mostly is a round one: 30s, 5m, 1h30m."""
+    """Format a chosen, mostly round, time: 30s, 5m, 1h30m."""
     return re.sub(r"(?<=[mhd])00[smh]$|\.0(?=s$)", "", show_duration(seconds))

@@ -1,4 +1,4 @@
-"""Never silent for long: whoever waits is told every ten seconds what for."""
+"""Progress notes: a line every ten seconds explains the wait."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NAMED = 2
 def said(
     what: str, say: Callable[[str], None] = print_note, *, every_seconds: float = SILENCE_SECONDS
 ) -> Iterator[None]:
-    """While this lasts, say every so often that it does."""
+    """Repeat a progress note while the block runs."""
     over = threading.Event()
 
     def tell() -> None:
@@ -36,17 +36,17 @@ def said(
 
 
 class SilenceWatch:
-    """How long nothing was said."""
+    """Measures how long nothing has been printed."""
 
     def __init__(self) -> None:
         self._since = time.monotonic()
 
     def break_off(self) -> None:
-        """Something is said now."""
+        """Restart the silence after output."""
         self._since = time.monotonic()
 
     def is_long(self) -> bool:
-        """Whether something should be said; asked again, it begins anew."""
+        """Whether a note is due; asking restarts the silence."""
         if time.monotonic() - self._since < SILENCE_SECONDS:
             return False
         self.break_off()
@@ -54,18 +54,18 @@ class SilenceWatch:
 
 
 def describe_waiting(agents: Sequence[Row]) -> str:
-    """What a job whose agents these are waits for, in a line; those that only wait for others are not named."""
+    """Describe in one line what a job waits for; agents that only wait for other agents are left out."""
     alive = count_alive(agents)
     busy = [agent for agent in agents if agent["at_work"] and not alive[agent["id"]]]
     if not busy:
-        return "waiting for what is left to do of it" if agents else "waiting for its first agent"
+        return "waiting for its remaining work" if agents else "waiting for its first agent"
     named = [f"{one_line(agent['label'], 60)}: {_describe(agent)}" for agent in _most_telling(busy)[:_NAMED]]
     more = f"; and {show_number(len(busy) - len(named), 'more agent')}" if len(busy) > len(named) else ""
     return f"waiting for {'; '.join(named)}{more}"
 
 
 def _most_telling(busy: Sequence[Row]) -> list[Row]:
-    """Those that something keeps waiting come first."""
+    """Sort agents with a reason to wait first."""
     order = {"parked": 0, "running": 1, "queued": 2}
     return sorted(busy, key=lambda agent: (not agent["unserved"], order.get(agent["state"], 3)))
 

@@ -1,4 +1,4 @@
-"""`swarm permissions`: which rules hold in a workspace, where each is from, and what would become of a call."""
+"""`swarm permissions`: a workspace's rules, their sources, and the verdict on a call."""
 
 from __future__ import annotations
 
@@ -42,26 +42,24 @@ def show_permissions(
     tool: Annotated[str | None, typer.Argument(metavar="[TOOL]", help="Explain a call of this tool.")] = None,
     given: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[INPUT]", help="Its input: JSON, or just the command, path, address or type that it is about."
-        ),
+        typer.Argument(metavar="[INPUT]", help="Its input: JSON, or only the command, path, address or type."),
     ] = None,
     job: Annotated[str | None, typer.Option("--job", metavar="JOB", help="List a job's lasting approvals.")] = None,
     withdraw: Annotated[
-        int | None, typer.Option("--withdraw", metavar="NUMBER", help="With --job: take this one back.", min=1)
+        int | None, typer.Option("--withdraw", metavar="NUMBER", help="With --job: withdraw this approval.", min=1)
     ] = None,
     as_json: JsonOption = False,
     **asked: Any,
 ) -> None:
-    """List the permission rules that hold in a workspace; with a tool, say what becomes of a call.
+    """List a workspace's permission rules; with a tool, explain the verdict on a call.
 
-    Deny goes before ask, ask before allow; what no rule decides, the mode does. For a call the answer is as on this machine, with
-    or without its sandbox.
+    Deny comes before ask, ask before allow; the mode decides if no rule does. The verdict is for this machine, with or without its
+    sandbox.
     """
     if job is not None or withdraw is not None:
         _list_lasting(job, withdraw, as_json=as_json)
         return
-    order = read_order(Order, "(only explained)", home_workspace=True, **asked)  # nothing is run here
+    order = read_order(Order, "(only explained)", home_workspace=True, **asked)  # only explained, never run
     settings = load_settings()
     prepared = prepare_order(order, settings, any_type=True)
     if tool is None:
@@ -94,13 +92,13 @@ def _list(prepared: PreparedJob, *, as_json: bool) -> None:
         Column("rule", lambda rule: " unless ".join(filter(None, (rule.text, ", ".join(rule.unless))))),
         Column("of", lambda rule: rule.source, drop=1),
     ).show(ordered)
-    print_note(f"{show_number(len(ordered), 'rule')}; what none decides, the mode {mode} does")
+    print_note(f"{show_number(len(ordered), 'rule')}; otherwise the mode {mode} decides")
 
 
 def _list_lasting(job: str | None, number: int | None, *, as_json: bool) -> None:
-    """What people have allowed for good in a job, with the numbers by which it is taken back."""
+    """List a job's lasting approvals, with the numbers for withdrawing them."""
     if job is None:
-        raise typer.BadParameter("say of which job: --job JOB", param_hint="--withdraw")
+        raise typer.BadParameter("name the job: --job JOB", param_hint="--withdraw")
     with open_swarm() as swarm:
         found = find_job(swarm, job)
         rules = swarm.questions.lasting(found.id)
@@ -147,7 +145,7 @@ def _explain(tool: str, text: str | None, prepared: PreparedJob, settings: Setti
     narrow = always_rule(name, given, workspace=Path(spec.workspace))
     would_allow = verdict.action == "ask" and decide(prepared.rules + Rules(rules=(narrow,))).action == "allow"
     lasting = ""
-    if would_allow:  # as people write it, a rule for a kind of command would allow more than that
+    if would_allow:  # a rule written by a person for a kind of command would allow more
         lasting = (
             f"{name}({escape_pattern(str(given[row_of(name).subject]).strip())})"
             if narrow.promise != narrow.text
@@ -157,7 +155,7 @@ def _explain(tool: str, text: str | None, prepared: PreparedJob, settings: Setti
         print_json({**_describe_verdict(verdict, spec.mode, lasting, sandboxed=sandboxed), "look": looks})
         return
     if looks:
-        how = "with files read-only and without network" if sandboxed else "without a shell, for it only looks"
+        how = "with files read-only and without network" if sandboxed else "without a shell, because it only reads"
         print_line(f"look: it is first run {how}; if that is not enough:")
     print_line(f"{verdict.action}: {plain(verdict.reason)}")
     where = (
@@ -165,7 +163,7 @@ def _explain(tool: str, text: str | None, prepared: PreparedJob, settings: Setti
     )
     print_note(f"for an agent of the type {spec.definition.name}, in the mode {spec.mode}, {where}")
     if lasting:
-        print_note(f"what would allow it: --allow {shlex.quote(lasting)}")
+        print_note(f"to allow it: --allow {shlex.quote(lasting)}")
     has = choose_tools(spec, [], sandboxed=sandboxed, person_there=True)
     if name not in [one.name for one in has]:
         print_note(f"note: an agent of this type has no tool {plain(name)} here")

@@ -1,7 +1,7 @@
-"""Asking the person at the terminal what the agents of a watched job ask, while the job goes on.
+"""Ask the person at the terminal the questions of a watched job, while the job continues.
 
-Guarantee: nothing here waits. The terminal is read a line at a time, when there is one; what was typed before a question is shown is
-thrown away, so no key that was meant for something else answers it.
+Guarantee: nothing here blocks. The terminal is read by lines, when one is complete. Input typed before a question is shown is discarded,
+so a key meant for something else never answers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SYNONYMS = {"yes": "approve", "no": "reject"}
 
 
 def open_terminal(opened: contextlib.ExitStack) -> TextIO | None:
-    """Where a person can be asked; stdin may be a pipe that held the prompt."""
+    """Open the terminal for questions, because stdin may be a pipe with the prompt."""
     if not sys.stderr.isatty():
         return None
     if sys.stdin is not None and sys.stdin.isatty():
@@ -41,7 +41,7 @@ def open_terminal(opened: contextlib.ExitStack) -> TextIO | None:
 
 
 class Prompter:
-    """Asks the questions of one job one after the other, and answers them for the person."""
+    """Asks one job's questions one after the other, and sends the answers."""
 
     def __init__(self, swarm: Swarm, terminal: TextIO, interrupts: Interrupts) -> None:
         self._swarm, self._interrupts = swarm, interrupts
@@ -54,7 +54,7 @@ class Prompter:
         self._broken = False
 
     def take_in(self, events: Sequence[Event]) -> bool:
-        """Note what is asked and what is answered; whether there is something to ask now, for which the terminal is needed."""
+        """Record new and closed questions; returns whether one needs the terminal now."""
         asked: list[str] = []
         for event in events:
             question_id = event.fields.get("question", "")
@@ -66,12 +66,12 @@ class Prompter:
             question = self._swarm.questions.find(question_id)
             if question is not None and question.state == "open" and not question.to:
                 self._waiting[question_id] = question
-            # Last: a Ctrl-C may have cut this short, and then the events come again.
+            # Last, because after an interrupting Ctrl-C the events come again.
             self._known.add(question_id)
         return (self._current is not None or bool(self._waiting)) and not self._broken and self._in_foreground()
 
     def go_on(self) -> None:
-        """Show the question, if that has not been done, and take a line, if one was typed."""
+        """Show the question once, and process a typed line."""
         if self._current is None:
             question_id = next(iter(self._waiting))
             self._current = self._waiting.pop(question_id)
@@ -87,10 +87,10 @@ class Prompter:
             self._take(line.strip())
 
     def put_back(self) -> None:
-        """Somebody else has used the terminal: show the question anew when it is free."""
+        """Show the question again once the terminal is free, after another use of it."""
         self._shown, self._take = False, self._take_choice
 
-    # -- what is shown -------------------------------------------------------------------------------------
+    # -- showing -------------------------------------------------------------------------------------------
 
     def _show(self, question: Question) -> None:
         with contextlib.suppress(termios.error):
@@ -99,7 +99,7 @@ class Prompter:
         self._show_lines(show_detail(question))
         left = show_duration(question.expires_at - time.time())
         more = f", {show_number(len(self._waiting), 'more question')} after it" if self._waiting else ""
-        print_note(f"  ({question.id}, to be answered within {left}{more}; skipped, it stays open)")
+        print_note(f"  ({question.id}, answer within {left}{more}; a skipped question stays open)")
         self._prompt(question)
         self._shown = True
 
@@ -121,7 +121,7 @@ class Prompter:
                 whole = "/details, " if more else ""
                 print_note(f"  {number}your answer in words ({whole}/skip leaves it open)?")
 
-    # -- what is typed -------------------------------------------------------------------------------------
+    # -- typing --------------------------------------------------------------------------------------------
 
     def _take_choice(self, line: str) -> None:
         question = self._current
@@ -217,32 +217,32 @@ class Prompter:
             self._current = None
             if self._shown:
                 by = one_line(event.fields.get("by", ""), 40) or "somebody else"
-                why = {"expired": "nobody answered in time", "void": "its agent has ended"}
-                print_note(f"  over: {why.get(event.fields.get('state', ''), f'answered by {by}')}")
+                why = {"expired": "no answer in time", "void": "its agent has ended"}
+                print_note(f"  closed: {why.get(event.fields.get('state', ''), f'answered by {by}')}")
 
     # -- the terminal --------------------------------------------------------------------------------------
 
     def _in_foreground(self) -> bool:
-        """A command in the background that reads its terminal, or empties it, is stopped."""
+        """Whether the command may use its terminal; one in the background would be stopped."""
         try:
             return os.tcgetpgrp(self._terminal) == os.getpgrp()
         except OSError:
             return False
 
     def _read_line(self) -> str | None:
-        """A line with its end, empty for the end of the input; None if nothing was typed."""
+        """Read a typed line with its end; empty at the end of the input, None if nothing was typed."""
         try:
-            # A terminal has something to read only when a whole line is there.
+            # A terminal is readable only once a whole line has been typed.
             if not select.select([self._terminal], [], [], 0)[0]:
                 return None
             return os.read(self._terminal, _MAX_LINE_BYTES).decode(errors="replace")
-        except OSError:  # it is gone, and a signal will say so
+        except OSError:  # the terminal is gone, and a signal will follow
             self._broken = True
             return None
 
 
 def _choose(line: str, choices: Sequence[str]) -> tuple[str, str]:
-    """The choice that the first word begins, and what follows it; none is empty."""
+    """Split a line into the one choice that its first word abbreviates (else empty), and the rest."""
     word, _, rest = line.partition(" ")
     found = [choice for choice in choices if word and choice.startswith(word.lower())]
     if len(found) != 1:

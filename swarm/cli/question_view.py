@@ -1,7 +1,7 @@
-"""How a question to a person looks: who asks, what it is about, what an answer would do. Pure.
+"""Text of a question to a person: the asking agent, the subject, and the effect of an answer. Pure.
 
-A model writes what is shown here, and somebody decides by it: so nothing in it can be invisible, turn the writing around, or be cut
-off without saying so.
+A model writes this text and a person decides by it. So nothing in it may be invisible, reverse the writing direction, or be cut off
+silently.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ _ASKS = {"permission": "asks for permission", "plan": "asks you to approve a pla
 _SHOWN_LINES = 12
 _CONTEXT_LINES = 2
 _CHANGES = ("old_string", "new_string", "content")
-"""Parameters that are shown as the change of a file that they are."""
+"""Parameters whose text is a change to a file, shown as such."""
 _SHOWN_LINE_CHARACTERS = 400
 
 
 def show_heading(question: Question) -> str:
-    """Who asks for what, in a line."""
+    """The asking agent and its request, on one line."""
     asker = f"{one_line(question.label, 80)} ({question.agent_id})"
     return f"{asker} {_ASKS.get(question.kind, 'asks')}: {one_line(question.title, 200)}"
 
 
 def show_detail(question: Question, *, full: bool = False) -> list[str]:
-    """All that is needed to decide, in lines; without `full` at most a dozen, and they say what is missing."""
+    """All details for a decision, as lines; without `full`, at most a dozen, with the omitted number."""
     lines = _lines(question)
     shown = lines if full else lines[:_SHOWN_LINES]
     told = [line if full else _cut(line) for line in shown]
@@ -38,12 +38,12 @@ def show_detail(question: Question, *, full: bool = False) -> list[str]:
 
 
 def is_cut(question: Question) -> bool:
-    """Whether the short form leaves something out."""
+    """Whether the short form omits lines or parts of lines."""
     return show_detail(question) != show_detail(question, full=True)
 
 
 def read_always(question: Question) -> str:
-    """All that a lasting approval allows, in words, never cut; empty where there is none."""
+    """Everything that a lasting approval allows, in words, never cut; empty if there is none."""
     return one_line(question.lasting_rule, MAX_DETAIL_CHARACTERS)
 
 
@@ -61,14 +61,14 @@ def _lines(question: Question) -> list[str]:
     else:
         lines = plain(question.detail.rstrip("\n")).split("\n")
     if question.kind == "question" and lines and lines[0] == one_line(question.title, 200):
-        del lines[0]  # the heading says it
+        del lines[0]  # the heading has it
     if len(question.detail) >= MAX_DETAIL_CHARACTERS:
-        lines.append("… it is longer than what is kept of it; the agent's transcript has all of it")
+        lines.append("… the stored text is cut; the agent's transcript has all of it")
     return lines
 
 
 def _call_lines(detail: str) -> list[str]:
-    """The reason, then the call's input, each parameter with its name."""
+    """Lines of the reason and the call's input, each parameter with its name."""
     reason, _, document = detail.rpartition("\n\n")  # JSON has no empty line
     lines = [f"because {line}" if n == 0 else line for n, line in enumerate(plain(reason).split("\n"))]
     try:
@@ -87,7 +87,7 @@ def _call_lines(detail: str) -> list[str]:
 
 
 def _change_lines(given: dict[str, Any]) -> list[str]:
-    """What a call that changes a file takes out of it and puts into it; empty for any other call."""
+    """Lines that a call removes from and adds to a file; empty for any other call."""
     old, new = given.get("old_string"), given.get("new_string")
     if isinstance(old, str) and isinstance(new, str):
         before, after = (plain(text).split("\n") for text in (old, new))

@@ -1,4 +1,4 @@
-"""`swarm questions`, `approve`, `deny` and `answer`: what agents ask the person, from any terminal."""
+"""`swarm questions`, `approve`, `deny` and `answer`: answer agents from any terminal."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ QuestionArgument = Annotated[
     str,
     typer.Argument(
         metavar="QUESTION",
-        help="A question's id or the beginning of it, as `swarm questions` lists them.",
+        help="A question's id or a prefix, as `swarm questions` lists it.",
         autocompletion=complete_question,
     ),
 ]
@@ -37,13 +37,13 @@ def list_questions(
         typer.Argument(
             metavar="[JOB|QUESTION]",
             autocompletion=complete_question,
-            help="An id or the beginning of it; a question is shown in full. Default: the questions of all jobs.",
+            help="A question, to show in full, or a job. Default: all jobs.",
         ),
     ] = None,
-    show_all: Annotated[bool, typer.Option("--all", help="The closed ones, too.")] = False,
+    show_all: Annotated[bool, typer.Option("--all", help="Include closed questions.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """List what agents ask you and wait for; with a question's id, show it in full."""
+    """List agents' open questions; with a question's id, show it in full."""
     with open_swarm() as swarm:
         if target is not None and target.startswith("question-"):
             question = find_question(swarm, target)
@@ -73,21 +73,23 @@ def _find(swarm: Swarm, target: str | None, *, show_all: bool) -> list[Question]
 def approve(
     question: QuestionArgument,
     always: Annotated[
-        bool, typer.Option("--always", help="Allow what is plainly of the same kind for the rest of the job, too.")
+        bool, typer.Option("--always", help="Allow calls of the same kind for the rest of the job.")
     ] = False,
     mode: Annotated[
-        PermissionMode | None, typer.Option(help="The mode that a plan is carried out in.", show_default="acceptEdits")
+        PermissionMode | None, typer.Option(help="Mode for carrying out a plan.", show_default="acceptEdits")
     ] = None,
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="What the agent is told with it about its plan.")] = "",
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Comment for the agent on its plan.")] = "",
 ) -> None:
-    """Allow what an agent asks permission for, or approve its plan."""
+    """Allow a call that an agent asks about, or approve its plan."""
     with open_swarm() as swarm:
         found = find_question(swarm, question)
         _require_verdict(found)
         if always and found.kind != "permission":
-            raise typer.BadParameter("it is for calls of tools, and this is a plan", param_hint="--always")
+            raise typer.BadParameter(
+                "only calls of tools can be allowed for the job; this is a plan", param_hint="--always"
+            )
         if mode is not None and found.kind != "plan":
-            raise typer.BadParameter("it is for plans, and this is about a call of a tool", param_hint="--mode")
+            raise typer.BadParameter("only plans have a mode; this is a call of a tool", param_hint="--mode")
         if mode == "plan":
             raise typer.BadParameter("a plan cannot be carried out in plan mode", param_hint="--mode")
         swarm.answer(found.id, "allow", reason=reason, mode=mode or "", always=always)
@@ -98,11 +100,9 @@ def approve(
 
 def deny(
     question: QuestionArgument,
-    reason: Annotated[
-        str, typer.Option(metavar="TEXT", help="Why not, or what should be different; the agent is told.")
-    ] = "",
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Reason or wanted changes, for the agent.")] = "",
 ) -> None:
-    """Refuse what an agent asks permission for, or send its plan back."""
+    """Refuse a call that an agent asks about, or send its plan back."""
     with open_swarm() as swarm:
         found = find_question(swarm, question)
         _require_verdict(found)
@@ -112,11 +112,11 @@ def deny(
 
 def answer(
     question: QuestionArgument,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="The answer, or the number of one that is offered.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The answer, or the number of an option.")],
 ) -> None:
     """Answer an agent's question in words."""
     if not text.strip():
-        raise typer.BadParameter("say something", param_hint="TEXT")
+        raise typer.BadParameter("give an answer", param_hint="TEXT")
     with open_swarm() as swarm:
         found = find_question(swarm, question)
         _refuse_event(found)
@@ -133,7 +133,9 @@ def answer(
 
 def _refuse_event(question: Question) -> None:
     if question.kind == "event":
-        raise ConfigurationError(f"{question.id} waits for an event; tell it with `swarm event {question.title} DATA`")
+        raise ConfigurationError(
+            f"{question.id} waits for an external event; report it with `swarm event {question.title} DATA`"
+        )
 
 
 def _require_verdict(question: Question) -> None:
@@ -143,17 +145,17 @@ def _require_verdict(question: Question) -> None:
 
 
 def count_open(swarm: Swarm) -> Counter[str]:
-    """How many questions of each job wait for the person."""
+    """Count the person's open questions per job."""
     return Counter(question.job_id for question in swarm.questions.open() if not question.to)
 
 
 def hint_at_questions(job_id: str, count: int) -> None:
-    """Say on stderr that agents wait for the person."""
+    """Point out open questions to the person, on stderr."""
     if count:
         print_note(f"{show_number(count, 'question')} for you: swarm questions {job_id}")
 
 
-# -- how they are shown ------------------------------------------------------------------------------------
+# -- formatting --------------------------------------------------------------------------------------------
 
 
 def _describe(question: Question) -> dict[str, Any]:
@@ -166,7 +168,7 @@ def _describe(question: Question) -> dict[str, Any]:
 
 
 def table_of_questions(*, closed: bool, now: float) -> Listing[Question]:
-    """A row for each question; with what became of it where some are closed."""
+    """A table with one row per question; with its outcome if closed ones are listed."""
     outcome = Column[Question]("outcome", _outcome, drop=2)
     return Listing[Question](
         Column("question", lambda question: question.id),
@@ -189,13 +191,13 @@ def _print_question(question: Question) -> None:
         print_line(f"  {line}")
     if question.state != "open":
         if question.reason:
-            print_line(f"with the words: {question.reason}")
+            print_line(f"comment: {question.reason}")
         return
     if question.kind == "event":
-        print_line(f"it waits {show_duration(question.expires_at - time.time())} for:")
+        print_line(f"waits {show_duration(question.expires_at - time.time())} for:")
         print_line(f"  swarm event {one_line(question.title, 200)} DATA")
         return
-    print_line(f"to be answered within {show_duration(question.expires_at - time.time())}:")
+    print_line(f"answer within {show_duration(question.expires_at - time.time())}:")
     if question.kind == "question":
         print_line(f"  swarm answer {question.id} TEXT")
         return
@@ -212,8 +214,8 @@ def _outcome(question: Question) -> str:
             said = verdicts.get(question.answer, f"answered {one_line(question.answer, 80)!r}")
             return f"{said} by {one_line(question.by, 40) or 'somebody'}"
         case "expired":
-            return "it did not come in time" if question.kind == "event" else "nobody answered in time"
+            return "it did not arrive in time" if question.kind == "event" else "no answer in time"
         case "void":
             return "void: its agent has ended"
         case _:
-            return "waits for it" if question.kind == "event" else "waits for an answer"
+            return "waits for the event" if question.kind == "event" else "waits for an answer"

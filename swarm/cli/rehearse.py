@@ -1,4 +1,4 @@
-"""`swarm rehearse`: a scenario served as if it were the model, until interrupted or until its job has ended."""
+"""`swarm rehearse`: serve a scenario as the model, until interrupted or until its job has ended."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _START_SECONDS = 30.0
 _LOOK_SECONDS = 0.5
 _UNPLACED_SECONDS = 60.0
 _AWAY_SECONDS = 3_600.0
-"""How long the job may take to be put on the queue."""
+"""Maximum wait for the job to be queued, in seconds."""
 
 
 def rehearse(
@@ -43,13 +43,11 @@ def rehearse(
     port: Annotated[int, typer.Option(min=0, max=65_535, help="Port to serve on; 0 takes a free one.")] = 0,
     latency: Annotated[
         float | None,
-        typer.Option(min=0, metavar="SECONDS", help="Time each reply takes, instead of the scenario's own."),
+        typer.Option(min=0, metavar="SECONDS", help="Time per reply, instead of the scenario's."),
     ] = None,
-    until: Annotated[
-        str | None, typer.Option(metavar="JOB", help="Serve until that job has ended, and leave then.")
-    ] = None,
+    until: Annotated[str | None, typer.Option(metavar="JOB", help="Serve until that job has ended.")] = None,
 ) -> None:
-    """Serve a scenario's scripted replies under the Messages API, for workers to be started against."""
+    """Serve a scenario's scripted replies under the Messages API, for workers started with its address."""
     loaded = load_scenario(scenario)
     try:
         server = RehearsalServer(loaded, host, port, latency)
@@ -70,7 +68,7 @@ def rehearse(
             )
             server.serve_forever()
         except KeyboardInterrupt:
-            pass  # the usual end
+            pass  # the usual way to end
         finally:
             interrupts.disarm()
             server.close()
@@ -79,8 +77,8 @@ def rehearse(
 
 
 def begin_rehearsing(scenario: str, job_id: str, settings: Settings) -> str:
-    """Start a server for the job in a process of its own; returns its URL. Raises `ConfigurationError`."""
-    load_scenario(scenario)  # what is wrong with it is said here
+    """Start a rehearsal server for the job in its own process; returns its URL. Raises `ConfigurationError`."""
+    load_scenario(scenario)  # report its errors here
     folder = settings.state_folder() / "rehearsals"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     log = folder / f"{job_id}.log"
@@ -92,11 +90,11 @@ def begin_rehearsing(scenario: str, job_id: str, settings: Settings) -> str:
         if found := re.search(r"rehearsing .* at (http\S+)", log.read_text(errors="replace")):
             return found[1]
         time.sleep(0.05)
-    raise ConfigurationError(f"the rehearsal's server did not start: {tail_log(log) or 'it said nothing'}")
+    raise ConfigurationError(f"the rehearsal's server did not start: {tail_log(log) or 'it printed nothing'}")
 
 
 def close_with_job(server: RehearsalServer, job_id: str, settings: Settings) -> None:
-    """Have the server closed, from a thread of its own, once the job has ended, is not there, or Redis is away for long."""
+    """Close the server, from a thread, once the job has ended or is missing, or after a long outage of Redis."""
     threading.Thread(target=_watch, args=(server, job_id, Swarm(settings)), daemon=True).start()
 
 
@@ -111,7 +109,7 @@ def _watch(server: RehearsalServer, job_id: str, swarm: Swarm) -> None:
             if time.monotonic() > give_up:
                 break
         except REDIS_ERRORS:
-            # It may come back, and its agents with it.
+            # Redis may return, and its agents with it.
             if time.monotonic() > hook_state + _AWAY_SECONDS:
                 break
         time.sleep(_LOOK_SECONDS)

@@ -1,4 +1,4 @@
-"""`swarm export`, `import`, `replay` and `resume`: the past of jobs, to keep, to look at again, and to go on from."""
+"""`swarm export`, `import`, `replay` and `resume`: keep, read and continue the histories of jobs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from swarm.replay.redaction import Redaction, redact
 from swarm.replay.resumption import Resumption
 from swarm.replay.shared_state import share_then
 
-GO_ON = "Go on where you stopped."
+GO_ON = "Continue where you stopped."
 _LONGEST_PAUSE_SECONDS = 5.0
 _SAME_MOMENT_SECONDS = 0.05
 
@@ -40,18 +40,16 @@ def export_job(
     job: JobArgument = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Where to; .gz is compressed. Default: stdout."),
+        typer.Option("--output", "-o", metavar="FILE", help="Output file; .gz is compressed. Default: stdout."),
     ] = None,
     redacted: Annotated[
         str | None,
-        typer.Option(
-            "--redact", metavar="WHAT", help="Leave out secrets (what looks like one), or words: all that anybody said."
-        ),
+        typer.Option("--redact", metavar="WHAT", help="Remove secrets (apparent ones), or words (all texts)."),
     ] = None,
 ) -> None:
-    """Write a job as JSON lines: its record, its agents with their journals, mail and outputs, its events.
+    """Write a job as JSON lines: its record, agents, journals, mail, outputs and events.
 
-    Files of the workspace are not in it. Without its words a job can be looked at, and not gone on from.
+    Workspace files are not included. A job exported without its words can be read, but not continued.
     """
     if redacted not in (None, *get_args(Redaction)):
         raise typer.BadParameter(f"one of {', '.join(get_args(Redaction))}", param_hint="--redact")
@@ -66,9 +64,9 @@ def export_job(
 
 
 def import_job(
-    source: Annotated[Path, typer.Argument(metavar="FILE", help="What `swarm export` wrote; - reads a pipe.")],
+    source: Annotated[Path, typer.Argument(metavar="FILE", help="File from `swarm export`; - reads a pipe.")],
 ) -> None:
-    """Put a job there that was exported, to look at and to go on from with `swarm replay`; nothing of it runs."""
+    """Import an exported job, to read it and to continue it with `swarm replay`; nothing of it runs."""
     with open_swarm() as swarm, _open(None if str(source) == "-" else source, "rt") as file:
         past = freeze(read_lines(file, str(source)))
         import_past(swarm.store, past, names={"root": past.root}, shared=share_then(past))
@@ -96,71 +94,69 @@ class ReplayOptions:
     """The options of `swarm replay`."""
 
     job: JobArgument = None
-    until: Annotated[int | None, typer.Option(metavar="SEQ", min=1, help="Read up to this number of an event.")] = None
+    until: Annotated[int | None, typer.Option(metavar="SEQ", min=1, help="Read up to this event number.")] = None
     speed: Annotated[
-        float | None, typer.Option(min=0.01, metavar="N", help="So many times as fast as it was; default: at once.")
+        float | None, typer.Option(min=0.01, metavar="N", help="Speed relative to the job; default: at once.")
     ] = None
-    check: Annotated[bool, typer.Option("--check", help="Say whether today's code would send the same requests.")] = (
-        False
-    )
+    check: Annotated[bool, typer.Option("--check", help="Check that today's code sends the same requests.")] = False
     start: Annotated[
         str | None,
         typer.Option(
             "--from",
             metavar="AGENT:TURN",
-            help="Go on from the end of that turn, as a new job: root:3, agent-1f:0, NAME:2.",
+            help="Continue after that turn, as a new job: root:3, agent-1f:0, NAME:2.",
         ),
     ] = None
-    text: Annotated[str, typer.Option("--with", metavar="TEXT", help="With --from: what the agent is told first.")] = ""
-    model: Annotated[str | None, typer.Option(metavar="MODEL", help="With --from: its model from there on.")] = None
+    text: Annotated[str, typer.Option("--with", metavar="TEXT", help="With --from: first message to the agent.")] = ""
+    model: Annotated[str | None, typer.Option(metavar="MODEL", help="With --from: the agent's new model.")] = None
     agents: Annotated[
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="With --from: the agents' definitions as they are in this workspace now, for those of then.",
+            help="With --from: use this workspace's current agent definitions.",
         ),
     ] = None
     files: Annotated[
         str,
         typer.Option(
             metavar="HOW",
-            help="With --from: restore (as they were then, in a copy) or here (the folder as it is).",
-            show_default="restore, where the job kept them",
+            help="With --from: restore (a copy of the old files) or here (the folder).",
+            show_default="restore, if the job kept them",
         ),
     ] = ""
     workspace: Annotated[
         Path | None,
-        typer.Option("--workspace", "-w", metavar="FOLDER", help="With --from: another folder than the job's."),
+        typer.Option("--workspace", "-w", metavar="FOLDER", help="With --from: use this folder, not the job's."),
     ] = None
     rehearse: Annotated[
         str | None,
         typer.Option(metavar="SCENARIO", help="With --from: play a scenario.", autocompletion=complete_scenario),
     ] = None
     times: Annotated[
-        int, typer.Option(metavar="N", min=1, max=100, help="With --from: so many new jobs, all at once.")
+        int, typer.Option(metavar="N", min=1, max=100, help="With --from: number of new jobs, all at once.")
     ] = 1
     score: Annotated[
         str | None,
         typer.Option(
             metavar="COMMAND",
-            help="With --from: wait for the new jobs, run this shell command on each one's files, and compare.",
+            help="With --from: run this command on each job's files, and compare.",
         ),
     ] = None
     as_json: JsonOption = False
 
     @property
     def with_from(self) -> bool:
-        """Whether it has an option that goes with --from."""
+        """Whether an option is set that needs --from."""
         about = (self.text, self.model, self.agents, self.files, self.workspace, self.rehearse, self.score)
         return any(about) or self.times > 1
 
 
 @takes(ReplayOptions)
 def replay(given: ReplayOptions) -> None:
-    """Read a job again, without a model; check it against today's code; or go on from any turn of any agent, as a new job.
+    """Read a job again without a model, check it against today's code, or continue it from any turn as a new job.
 
-    From the job's first agent the whole tree goes on as it was then, from another one it alone. The old job stays as it is. Exit code
-    of --check: 1 if a request would differ; of --score: 1 if a job did not complete, or the command failed on one.
+    From the first agent, the whole tree continues; from another agent, only that one. The old job is not changed. Exit code of --check:
+    1 if a request would differ; of --score: 1 if a job did not complete, or the command failed on one.
     """
     if given.files not in ("", *get_args(Reservation)):
         raise typer.BadParameter("restore or here", param_hint="--files")
@@ -209,30 +205,28 @@ def _check(swarm: Swarm, job: Job, *, as_json: bool) -> None:
         )
     else:
         for one in differing:
-            print_line(f"{one.agent_id} turn {one.turn}: another request than was sent")
+            print_line(f"{one.agent_id} turn {one.turn}: the request differs")
         unknown = f", {counts['unknown']} that cannot be compared" if counts["unknown"] else ""
-        print_line(f"{counts['same']} requests as they were sent, {counts['differs']} others{unknown}")
+        print_line(f"{counts['same']} requests unchanged, {counts['differs']} different{unknown}")
     if differing:
         raise typer.Exit(1)
 
 
 def resume(
     job: JobArgument = None,
-    text: Annotated[str, typer.Option("--with", metavar="TEXT", help="What its first agent is told.")] = GO_ON,
+    text: Annotated[str, typer.Option("--with", metavar="TEXT", help="Message to its first agent.")] = GO_ON,
     rehearse: Annotated[
         str | None,
-        typer.Option(
-            metavar="SCENARIO", help="Of a cancelled rehearsal: what to play.", autocompletion=complete_scenario
-        ),
+        typer.Option(metavar="SCENARIO", help="Scenario for a cancelled rehearsal.", autocompletion=complete_scenario),
     ] = None,
 ) -> None:
-    """Have a job that has ended go on: the same job, with its limits anew; of one that was cancelled a new one, from its last turn."""
+    """Continue an ended job with fresh limits; a cancelled one continues as a new job, from its last turn."""
     with open_swarm() as swarm:
         found = find_job(swarm, job)
         view = found.view()
         if not view.ended:
             raise ConfigurationError(
-                f"{found.id} is still at work; `swarm attach {found.id}` watches it, `swarm send` writes to it"
+                f"{found.id} is still running; `swarm attach {found.id}` watches it, `swarm send` writes to it"
             )
         if view.state != "cancelled":
             found.send("root", text)

@@ -1,4 +1,4 @@
-"""`swarm run`: one job, watched to its end, or put on the queue and left there."""
+"""`swarm run`: submit one job, and watch it to its end or leave it on the queue."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from swarm.local.stack import has_worker, running
 
 LEAVES_OUT = {
     "base_url": "--rehearse starts the server, too",
-    "broker": "a program makes what is published",
-    "commands": "on for every prompt that is typed",
-    "idempotency_key": "who types a command again wants it again",
-    "on_end": "a program makes what is published",
+    "broker": "only programs publish callbacks",
+    "commands": "on for every typed prompt",
+    "idempotency_key": "a repeated command is meant to run again",
+    "on_end": "only programs publish callbacks",
 }
-"""Options of an order that the command does not have, and why."""
+"""Options of an order that the command lacks, each with the reason."""
 
 
 @order_options(Order, LEAVES_OUT)
@@ -43,37 +43,35 @@ def run(
         str | None,
         typer.Argument(
             metavar="[PROMPT]",
-            help="What is to be done, and what is piped in with it; - takes the pipe alone. Without it, at a terminal: a conversation.",
+            help="The task, with any piped text; - is stdin. Omit it to converse.",
         ),
     ] = None,
     as_json: JsonOption = False,
-    stream: Annotated[
-        bool, typer.Option("--stream", help="With --json: print each event as it happens, one JSON object a line.")
-    ] = False,
+    stream: Annotated[bool, typer.Option("--stream", help="With --json: print each event as a line of JSON.")] = False,
     notify: Annotated[
         str | None,
         typer.Option(
             metavar="COMMAND",
-            help="Run this here when a question waits and at the end, with the event as JSON on its stdin.",
+            help="Run this for open questions and at the end, with JSON on stdin.",
         ),
     ] = None,
     *,
     here: Here,
     **given: Any,
 ) -> None:
-    """Run a job and print its answer; what happens meanwhile is shown on stderr.
+    """Run a job and print its answer; progress is shown on stderr.
 
     Without running workers (`swarm up`, or a fleet on SWARM_REDIS_URL) a local stack is started for the job, and kept for the next
     one for some minutes.
-    Exit code: 0 completed, 1 failed or cancelled, 2 wrong usage, 3 Redis has lost the job, 4 stopped at a limit (its answer is what
-    there was by then), 130 interrupted, 143 terminated.
+    Exit code: 0 completed, 1 failed or cancelled, 2 wrong usage, 3 Redis has lost the job, 4 stopped at a limit (the answer may be
+    partial), 130 interrupted, 143 terminated.
     """
     if stream and (not as_json or here.detach):
-        raise typer.BadParameter("it goes with --json, and without --detach", param_hint="--stream")
+        raise typer.BadParameter("it needs --json, and excludes --detach", param_hint="--stream")
     if notify is not None and here.detach:
-        raise typer.BadParameter("nobody is there to run it after --detach; use --webhook", param_hint="--notify")
+        raise typer.BadParameter("it cannot run after --detach; use --webhook", param_hint="--notify")
     begun = None if prompt is not None or as_json or here.detach else _begin_conversation()
-    asked = read_prompt(begun or prompt, usage="say what is to be done: swarm run PROMPT", max_bytes=MAX_PROMPT_BYTES)
+    asked = read_prompt(begun or prompt, usage="give a task: swarm run PROMPT", max_bytes=MAX_PROMPT_BYTES)
     order = read_order(Order, asked, commands=prompt != "-", **given)
     converse = prompt is None and begun is not None
     launch = Launch(order, here, stream=stream, notify=notify, converse=converse)
@@ -86,18 +84,18 @@ def run(
 
 
 def _begin_conversation() -> str | None:
-    """What a person at a terminal says first; None if nobody is there, or says nothing."""
+    """Read a conversation's first message from a terminal; None without a terminal or a message."""
     with contextlib.ExitStack() as opened:
         if sys.stdin is None or not sys.stdin.isatty() or (terminal := open_terminal(opened)) is None:
             return None
-        return read_line(terminal, "What is to be done? (Ctrl-D ends)")
+        return read_line(terminal, "Type a task (Ctrl-D ends):")
 
 
 def _submit_and_leave(launch: Launch, settings: Settings, *, as_json: bool) -> None:
     with contextlib.ExitStack() as cleanup:
         prepared = prepare_order(launch.order, settings, trust=asking_at(open_terminal(cleanup), settings))
     if settings.redis_url is None and not running(settings):
-        raise ConfigurationError("nobody would run the job: start a worker with `swarm up`, or leave --detach away")
+        raise ConfigurationError("no worker would run the job: start one with `swarm up`, or omit --detach")
     if launch.here.rehearse is not None:
         prepared = prepared.asking(begin_rehearsing(launch.here.rehearse, prepared.spec.job_id, settings))
     elif settings.redis_url is None:
@@ -112,7 +110,7 @@ def _submit_and_leave(launch: Launch, settings: Settings, *, as_json: bool) -> N
 
 
 def deliver_text(view: JobView, agents: Sequence[AgentView]) -> None:
-    """Say how the job ended, and print its answer."""
+    """Print the job's outcome and its answer."""
     spent = f"{show_number(len(agents), 'agent')}, {show_count(view.usage.total_tokens)} tokens"
     if view.state != "completed":
         print_note(
@@ -130,7 +128,7 @@ def deliver_text(view: JobView, agents: Sequence[AgentView]) -> None:
 
 
 def _deliver_nothing(view: JobView, agents: Sequence[AgentView]) -> None:
-    """The stream's last event has told it all."""
+    """Print nothing, because the stream's last event is the result."""
 
 
 def _deliver_json(view: JobView, agents: Sequence[AgentView]) -> None:

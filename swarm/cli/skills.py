@@ -1,4 +1,4 @@
-"""`swarm skills`: which skills and commands apply in a workspace, for whom, and what one says."""
+"""`swarm skills`: list a workspace's skills and commands with their users, or print one."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from swarm.definitions.catalogue import load_catalogue
 
 
 def show_skills(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Print this one.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Skill or command to print.")] = None,
     workspace: WorkspaceOption = Path(),
     as_json: JsonOption = False,
 ) -> None:
     """List skills and commands, or print one.
 
-    Agents load skills when they need them; people call what has a `/` before it: swarm run "/name arguments".
+    Agents load skills when they need them; people call the ones that begin with `/`: swarm run "/name arguments".
     """
     folder = find_workspace(workspace)
     trusted = is_trusted(folder, load_settings())
@@ -54,7 +54,7 @@ def show_skills(
     for definition in load_catalogue(folder, trusted=trusted).definitions.values():
         for wanted in definition.skills:
             if skills.find(wanted) is None:
-                print_note(f"note: the type {definition.name} names the skill {plain(wanted)}, and there is none")
+                print_note(f"note: the type {definition.name} names the skill {plain(wanted)}, which does not exist")
 
 
 def _users(skill: Skill) -> str:
@@ -68,7 +68,7 @@ _SKILLS = Listing[Skill](
     Column("files", lambda one: one.files, right=True, drop=4),
     Column("source", lambda one: one.source, drop=3),
     Column("about", lambda one: one_line(one.description, 300), drop=5, flexible=True),
-    otherwise="there are none here; skills lie in .claude/skills/NAME/SKILL.md, commands in .claude/commands/NAME.md",
+    otherwise="there are none here; put skills into .claude/skills/NAME/SKILL.md, commands in .claude/commands/NAME.md",
 )
 
 

@@ -1,4 +1,4 @@
-"""Tables for terminals of any width: words that must be typed are never cut, and what matters least is left out first."""
+"""Tables for terminals of any width: whole identifiers, least important columns dropped first."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 _GAP = "  "
 _MOST_CHARACTERS = 1_000
-"""Of a cell, however wide the output is."""
+"""Maximum characters of a cell, even if the output is wider."""
 _LEAST_FLEXIBLE = 16
-"""A flexible column that would be narrower than this stands on a line of its own."""
+"""Minimum width of a flexible column; a narrower one gets its own line."""
 
 
 RowT = TypeVar("RowT")
@@ -27,16 +27,16 @@ class Column(Generic[RowT]):
 
     name: str
     cell: Callable[[RowT], object]
-    """What a row has there; nothing for None."""
+    """Compute a row's cell; None leaves it empty."""
     right: bool = False
     drop: int = 0
-    """What is left out first where there is no room: the highest; 0 stays whatever happens."""
+    """Order of dropping columns when space is short: highest first; 0 is never dropped."""
     flexible: bool = False
-    """Its text may be cut. One column of a table at most."""
+    """Whether the text may be cut, for at most one column per table."""
 
 
 class Listing(Generic[RowT]):
-    """A list as a table without lines, or as JSON: `describe` gives a row's document."""
+    """A list shown as a table without rules, or as JSON of each row's `describe`."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Listing(Generic[RowT]):
         self._describe, self._style = describe, style
 
     def show(self, rows: Iterable[RowT], *, as_json: bool = False) -> None:
-        """Print it on stdout; where it has no rows, say `otherwise` on stderr."""
+        """Print the rows on stdout; if there are none, print `otherwise` on stderr."""
         rows = list(rows)
         if as_json:
             print_json([self._describe(row) for row in rows])
@@ -59,11 +59,11 @@ class Listing(Generic[RowT]):
             print_note(self._otherwise)
 
     def print(self, rows: Sequence[RowT], console: Console) -> None:
-        """Print the heading and the rows as wide as the console is."""
+        """Print the heading and the rows at the console's width."""
         from rich.text import Text
 
         cells = [[_show(column.cell(row)) for column in self._columns] for row in rows]
-        # What does not go to a terminal is never cut: programs and `grep` want whole lines.
+        # Without a terminal nothing is cut, because programs and `grep` want whole lines.
         laid_out = lay_out(self._columns, cells, console.width if console.is_terminal else None)
         for lines, style in zip(laid_out, ["bold", *map(self._style, rows)], strict=True):
             for line in lines:
@@ -75,7 +75,7 @@ def _show(cell: object) -> str:
 
 
 def lay_out(columns: Sequence[Column[Any]], rows: Sequence[Sequence[str]], width: int | None) -> list[list[str]]:
-    """The heading and the rows as lines of at most `width` cells, unless words that must stay whole take more."""
+    """Lay out heading and rows in lines of at most `width` cells, unless words that must stay whole take more."""
     from rich.cells import cell_len
 
     table = [[column.name for column in columns], *rows]
@@ -92,7 +92,7 @@ def lay_out(columns: Sequence[Column[Any]], rows: Sequence[Sequence[str]], width
 
 
 def _fit_columns(columns: Sequence[Column[Any]], widths: list[int], kept: list[int], width: int) -> int | None:
-    """Leave out columns, and narrow the flexible one; returns that one if it must stand on lines of its own."""
+    """Drop columns and narrow the flexible one; returns its index if it needs its own lines."""
 
     def least() -> int:
         needed = [min(widths[at], _LEAST_FLEXIBLE) if columns[at].flexible else widths[at] for at in kept]
@@ -112,7 +112,7 @@ def _fit_columns(columns: Sequence[Column[Any]], widths: list[int], kept: list[i
 
 
 def cut(text: str, width: int) -> str:
-    """The text in at most so many cells of a terminal, with an ellipsis if there is more of it."""
+    """Cut text to at most `width` terminal cells, with an ellipsis."""
     from rich.cells import cell_len, set_cell_size
 
     if cell_len(text) <= width:

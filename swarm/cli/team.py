@@ -1,4 +1,4 @@
-"""`swarm board` and `swarm pad`: what a job's agents share, its tasks and its pages."""
+"""`swarm board` and `swarm pad`: a job's shared tasks and pages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MARKS = {"pending": " ", "in_progress": ">", "completed": "x"}
 
 
 def show_board(job: JobArgument = None, as_json: JsonOption = False) -> None:
-    """Show the task board of a job: what is to be done, by whom, and what waits for what."""
+    """Show the task board of a job: tasks, owners and dependencies."""
     with open_swarm() as swarm:
         found = find_job(swarm, job)
         tasks = found.board()

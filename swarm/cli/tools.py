@@ -1,6 +1,6 @@
-"""`swarm tools`: which tools agents can have here, where each is from, what models read of it, and which rules are about it.
+"""`swarm tools`: the tools for agents here, their sources, their schemas, and rules about them.
 
-The result goes to stdout; what is wrong with tools from outside goes to stderr.
+The result goes to stdout; problems of custom tools go to stderr.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ class _Known:
 
     @property
     def effects(self) -> str:
-        """What its calls change, in words."""
+        """The effects of its calls, in words."""
         return _EFFECTS[self.row.kind]
 
 
 def show_tools(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Say all about this tool.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Show all details of this tool.")] = None,
     workspace: WorkspaceOption = Path(),
     as_json: JsonOption = False,
 ) -> None:
-    """List the tools that agents can have, with where each is from; with a name, show its schema and its rules.
+    """List the tools for agents, with their sources; with a name, show its schema and rules.
 
-    Tools of your own are those of installed packages and of `SWARM_TOOLS`, as on this machine; a fleet's workers may have others.
+    Custom tools come from installed packages and from `SWARM_TOOLS` on this machine; a fleet's workers may have others.
     """
     settings = load_settings()
     faults = find_outside_tools(settings.tools)
@@ -82,18 +82,18 @@ def _find(name: str, tools: list[_Known]) -> _Known:
 
 
 def _rules_about(name: str, workspace: Path, settings: Settings) -> list[str]:
-    """The rules of the workspace that name the tool, each with its source."""
+    """Rules of the workspace that name the tool, each with its source."""
     try:
         order = Order(prompt="(only explained)", agent="build", workspace=workspace, home_workspace=True)
         rules = prepare_order(order, settings, any_type=True).rules
-    except SwarmError as error:  # tools that cannot be used are told of in any case
+    except SwarmError as error:  # unusable tools are reported in any case
         return [f"unknown: {error}"]
     about = canonical_tool(name)
     return [f"{rule.action} {rule.text} ({rule.source})" for rule in rules.rules if rule.names(about)]
 
 
 def _versions(name: str, settings: Settings) -> dict[str, str]:
-    """By worker, the version of a tool of one's own that it offers."""
+    """Offered versions of a custom tool, per worker."""
     from swarm.agent.needs import offer
     from swarm.client.swarm import Swarm
     from swarm.local.redis_server import read_redis_status

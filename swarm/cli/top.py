@@ -1,4 +1,4 @@
-"""`swarm top`: the fleet on the whole screen."""
+"""`swarm top`: the fleet, full screen."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ def top(
         bool,
         typer.Option(
             "--notices/--no-notices",
-            help="Ring, and show on the desktop where the terminal can, that an agent asks or a job has ended.",
+            help="Notify by bell and desktop of questions and ended jobs.",
         ),
     ] = True,
 ) -> None:
-    """Show the fleet on the whole screen: jobs, their agents, their lives; read, answer, write, cancel.
+    """Show the fleet full screen: jobs, agents and transcripts; read, answer, write, cancel.
 
-    Enter goes in, Escape back, n is the next question, m a message, c cancels once you have read how much, / filters, q leaves; what
-    runs goes on.
+    Enter goes in, Escape back, n shows the next question, m writes a message, c cancels after a confirmation, / filters, q leaves;
+    running jobs continue.
     """
     if not (sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()):
-        raise ConfigurationError("it needs a terminal; `swarm jobs` and `swarm tree` print the same")
+        raise ConfigurationError("`swarm top` needs a terminal; `swarm jobs` and `swarm tree` print the same")
     with open_swarm() as swarm:
         found = None if job is None else find_job(swarm, job).id
-        # Textual is loaded by this command alone, and only once it is to be seen.
+        # Only this command loads Textual, and only to show the screen.
         from swarm.cli.screens.app import Top
 
         Top(swarm, found, notices=notices).run()

@@ -1,4 +1,4 @@
-"""`swarm transcript`: an agent's journal, as a conversation for people or line by line for programs."""
+"""`swarm transcript`: an agent's journal as a conversation, or as JSON lines for programs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SHOWN_LINES = 12
 _SHOWN_LINE_CHARACTERS = 400
 _SHOWN_INPUT_CHARACTERS = 160
 _HEADED = ("prompt", "reply", "mail", "exchange", "cut")
-"""Kinds whose texts are long: a heading, and the time."""
+"""Kinds with long texts, which get a heading and the time."""
 _BOLD = ("start", "verdict", "end")
 _MARKS = {
     **dict.fromkeys(("prompt", "reply", "exchange"), ""),
@@ -60,17 +60,17 @@ def show_transcript(
         typer.Argument(
             metavar="[AGENT|JOB]",
             autocompletion=complete_agent,
-            help="An id or the beginning of it; for a job, its first agent. Default: the newest job.",
+            help="An id or a prefix; for a job, its first agent. Default: the newest job.",
         ),
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="Cut nothing, and show the system prompt.")] = False,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the agent ends.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow until the agent ends.")] = False,
     after_cut: Annotated[
-        bool, typer.Option("--since-cut", help="Leave out what a summary stands for, by now, in the model's eyes.")
+        bool, typer.Option("--since-cut", help="Leave out the part that a summary has replaced.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one journal entry per line, as it is stored.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print stored journal entries, one per line.")] = False,
 ) -> None:
-    """Print everything an agent has lived: prompts, replies, tool calls and their results, waits, cuts of its conversation."""
+    """Print an agent's history: prompts, replies, tool calls and results, waits, summaries."""
     printer = TranscriptPrinter(output_console(), full=full)
     with open_swarm() as swarm:
         agent_id = find_agent(swarm, target)
@@ -84,11 +84,11 @@ def show_transcript(
 
 
 def follow_journal(swarm: Swarm, agent_id: str) -> Iterator[Sequence[Entry]]:
-    """The agent's journal as it grows, up to its end; says on stderr what is waited for when that takes long."""
+    """Yield the agent's journal as it grows, until its end; long waits are explained on stderr."""
     swarm = swarm.outlasting(swarm.agent(agent_id).job_id)
     told, silence = 0, SilenceWatch()
     while True:
-        # Asked for first: what was written before the end is found below.
+        # Read the state first, so that entries written before the end are found below.
         agent = swarm.agent(agent_id)
         entries = list(swarm.store.journals.read(agent_id, told))
         if entries:
@@ -104,21 +104,21 @@ def follow_journal(swarm: Swarm, agent_id: str) -> Iterator[Sequence[Entry]]:
 
 
 class TranscriptPrinter:
-    """Prints a journal for a person."""
+    """Prints a journal for people."""
 
     def __init__(self, console: Console, *, full: bool) -> None:
         self._console, self._full = console, full
         self._narrator = Narrator()
 
     def print(self, entries: Sequence[Entry]) -> None:
-        """Print all of it."""
+        """Print these entries."""
         for entry in entries:
             self._print_item(self._narrator.item(entry))
         if not entries:
             self._print("the agent has not begun yet", "dim")
 
     def _print_item(self, item: Item) -> None:
-        if item.kind == "begun":  # its call was told with the reply, its end follows
+        if item.kind == "begun":  # the reply has shown its call, and its end follows
             return
         if not (item.kind == "mail" and item.parts):
             self._print_title(item)
@@ -173,5 +173,5 @@ class TranscriptPrinter:
             self._print(f"{indent}… {len(lines) - len(shown)} more lines (--full shows them)", "dim")
 
     def _print(self, text: str, style: str) -> None:
-        # On a terminal lines end between words; elsewhere they are whole.
+        # On a terminal, lines wrap between words; elsewhere they stay whole.
         self._console.print(Text(plain(text), style=style), soft_wrap=not self._console.is_terminal)

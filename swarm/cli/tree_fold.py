@@ -1,4 +1,4 @@
-"""Fitting a tree of agents into so many lines: what is over is folded first, what runs last. Pure."""
+"""Fit a tree of agents into a number of lines: ended agents are folded first, running ones last. Pure."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from swarm.streaming.live.rows import Row
 
 @dataclass(frozen=True)
 class TreeLine:
-    """One line: an agent, or the sum of several that are not shown one by one."""
+    """One line: an agent, or a summary of several."""
 
     trunk: tuple[bool, ...]
-    """For each level above, the row's own last: whether more siblings follow."""
+    """Whether more siblings follow, per level from the top to the row's own."""
     agent: Row | None = None
     below: int = 0
-    """Agents below `agent` that are folded into its line …"""
+    """Number of agents folded into the line of `agent`."""
     tokens: int = 0
     cost_usd: float = 0.0
-    """… and what it took, with them."""
+    """Cost of the agent and its folded agents, in dollars."""
     summary: str = ""
 
 
 @dataclass(frozen=True)
 class _Folding:
     ended_branches: bool = False
-    """What is below an agent that is over shares its line."""
+    """Fold the descendants of an ended agent into its line."""
     ended_siblings: bool = False
     queued_siblings: bool = False
     most_siblings: int | None = None
@@ -44,7 +44,7 @@ _FOLDINGS = (
 
 
 def fold_tree(agents: Sequence[Row], room: int | None = None) -> list[TreeLine]:
-    """The tree as at most `room` lines, as little folded as that allows; parents come before their children."""
+    """Fold the tree into at most `room` lines, as little as possible; parents come before their children."""
     tree = _Tree(agents)
     rows: list[TreeLine] = []
     for folding in _FOLDINGS:
@@ -93,7 +93,7 @@ class _Tree:
             yield from self._branch(child, (*trunk, number < last), folding)
 
     def _choose(self, children: list[Row], folding: _Folding) -> tuple[list[Row], list[str]]:
-        """The children that get lines of their own, and lines that stand for the others."""
+        """Choose the children with their own lines, and lines that summarize the others."""
         folded = []
         for wanted, names in (
             (folding.ended_siblings, TERMINAL_STATES),

@@ -1,4 +1,4 @@
-"""How a tree of agents looks in a terminal: a line for each agent, and the totals below."""
+"""A tree of agents on a terminal: one line per agent, with totals below."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ LOOKS = {
     "cancelled": ("⊘", "-", "red"),
     "timed_out": ("◷", "!", "red"),
 }
-"""How each state is drawn: its glyph, the same in ASCII, its colour."""
+"""Glyph, ASCII glyph and colour of each state."""
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _FRAMES_PER_SECOND = 8
 _LEAST_BESIDE_IDS = 36
-"""Cells for who and what, where ids stand beside it."""
+"""Minimum cells for an agent's name and activity beside its id."""
 _LEAST_SHARE = 0.6
-"""Of a terminal's width for who and what, where no ids do."""
+"""Share of a terminal's width for name and activity without ids."""
 
 
 def render_tree(
@@ -47,7 +47,7 @@ def render_tree(
     """The tree with its totals, in at most `room` lines; `live` lets the running ones spin."""
     unicode = (console.encoding or "").lower().startswith("utf")
     rows = fold_tree(agents, None if room is None else max(1, room - 1))
-    # What does not go to a terminal is never cut.
+    # Without a terminal nothing is cut.
     width = console.width if console.is_terminal else None
     drawing = Drawing(count_alive(agents), unicode=unicode, live=live, now=time.time() if now is None else now)
     lines = drawing.lines(rows, width, show_ids=show_ids)
@@ -56,24 +56,24 @@ def render_tree(
 
 
 def count_alive(agents: Sequence[Row]) -> Counter[str | None]:
-    """How many children of each agent are still at work."""
+    """Count each agent's running children."""
     return Counter(agent["parent_id"] for agent in agents if agent["at_work"])
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """How the lines of a tree are drawn."""
+    """Settings for drawing the lines of a tree."""
 
     alive: Counter[str | None]
-    """Children at work, by their parent."""
+    """Running children, per parent."""
     now: float
     unicode: bool = True
     live: bool = False
     asking: Container[str] = ()
-    """The agents that ask the person."""
+    """Agents with a question to the person."""
 
     def lines(self, rows: Sequence[TreeLine], width: int | None, *, show_ids: bool) -> list[Text]:
-        """A line for each row: who and what, then as many columns as fit, ids before all others."""
+        """Draw a line per row: name and activity, then the columns that fit, ids before all others."""
         cells = [self._cells(row) for row in rows]
         ids = [row.agent["id"] if show_ids and row.agent else "" for row in rows]
         widths = [max(map(len, column), default=0) for column in zip(*cells, strict=True)]
@@ -106,7 +106,7 @@ class Drawing:
         return [show_number(agent["turns"], "turn"), f"{show_count(row.tokens)} tok", show_cost(row.cost_usd), took]
 
     def _head(self, row: TreeLine, room: int | None) -> tuple[Text, int]:
-        """Who it is and what it does, in so many cells, and how many it took; without `room` only who it is."""
+        """Draw name and activity in `room` cells, and return the used cells; without `room`, only the name."""
         line = Text(_guide(row.trunk, unicode=self.unicode), style="dim")
         agent = row.agent
         if agent is None:
@@ -136,7 +136,7 @@ class Drawing:
 
 
 def _choose_columns(widths: Sequence[int], id_width: int, width: int | None) -> list[int]:
-    """The columns for which there is room beside who and what; turns go first, then tokens, the cost, the time."""
+    """Choose the columns that fit beside the name; dropped first are turns, then tokens, cost, time."""
     kept = list(range(len(widths)))
     if width is None:
         return kept
@@ -147,7 +147,7 @@ def _choose_columns(widths: Sequence[int], id_width: int, width: int | None) -> 
 
 
 def _share(room: int, name: str, label: str, aside: str) -> tuple[str, str, str]:
-    """Who and what in so many cells: the type gives way first, then both are cut, at most half of the room for each."""
+    """Fit name and activity into `room` cells: drop the type first, then cut both, to about half each."""
     beside = cell_len(aside) + 2 if aside else 0
     if cell_len(name + label) + beside > room:
         label = label.partition(": ")[2] or label
@@ -168,8 +168,10 @@ _COPIES = {
 
 
 def describe_now(agent: Row, alive: int) -> str:
-    """What an agent does, waits for, or ended of, in a few words, and how its copy of the workspace stands if it has one; `alive` of its
-    children are at work."""
+    """Describe an agent's activity, wait or end in a few words, with the state of its workspace copy.
+
+    `alive` is the number of its running children.
+    """
     copy = (
         ""
         if agent["isolation"] in ("", "none")
@@ -181,7 +183,7 @@ def describe_now(agent: Row, alive: int) -> str:
 def _describe_state(agent: Row, alive: int) -> str:
     match agent["state"]:
         case "queued" if agent["unserved"]:
-            return f"nobody can run it: {agent['unserved']}"
+            return f"no worker can run it: {agent['unserved']}"
         case "parked" if agent["idle"]:
             return "idle"
         case "parked" if agent["activity"].startswith("waiting"):
@@ -223,7 +225,7 @@ def sum_up(
     now: float | None = None,
     unicode: bool = True,
 ) -> str:
-    """The totals of a tree in one line of at most `width` cells; what matters least is left out first."""
+    """The totals of a tree in one line of at most `width` cells; the least important are dropped first."""
     if not agents:
         return "  ".join(filter(None, [job_id, "starting"]))
     states = Counter(str(agent["state"]) for agent in agents)
@@ -247,7 +249,7 @@ def _mark(states: Counter[str], *, unicode: bool) -> str:
 
 
 def _narrow(parts: dict[str, str], width: int | None, *, marks: str) -> str:
-    """The totals in so many cells; `marks` stand for the states where those have no room."""
+    """Shorten the totals to `width` cells; `marks` replace the states if those do not fit."""
     for least in ("tools", "turns", "tokens"):
         if width is None or len(" · ".join(parts.values())) <= width:
             return " · ".join(parts.values())

@@ -1,4 +1,4 @@
-"""Going on from a turn of a job's past, once or several times, and what a command says of each result."""
+"""Continue from a turn of a job's history, once or several times, and score each result by a command."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ _SHOWN_CHARACTERS = 80
 
 @dataclass(frozen=True)
 class Trial:
-    """How often, and what becomes of the new jobs."""
+    """Number of new jobs, and their treatment."""
 
     times: int = 1
     score: str | None = None
-    """The command that is run on each one's files."""
+    """Command to run on each new job's files."""
     scenario: str | None = None
 
 
 def go_on_from(swarm: Swarm, job: Job, start: str, wanted: Resumption, trial: Trial, *, as_json: bool) -> None:
-    """Make the new jobs and print them; with a command wait for them, and print what it says of each. `start` is AGENT:TURN."""
+    """Create and print the new jobs; with a command, wait and print each score. `start` is AGENT:TURN."""
     past, settings = read_past(swarm.store, job.id), swarm.settings
     agent_id, turn = _find_turn(past, start)
     if settings.redis_url is None and not running(settings):
-        raise ConfigurationError("nobody would run the new job: start a worker with `swarm up`")
+        raise ConfigurationError("no worker would run the new job: start one with `swarm up`")
     wanted = replace(wanted, agent_id=agent_id, turn=turn, several=trial.times > 1)
     scenario = trial.scenario
     serve = None if scenario is None else lambda job_id: begin_rehearsing(scenario, job_id, settings)
@@ -53,9 +53,9 @@ def go_on_from(swarm: Swarm, job: Job, start: str, wanted: Resumption, trial: Tr
     else:
         for one in made:
             print_line(one.job.id)
-            where = "with the files of then, in a copy" if one.restored else f"in {one.workspace} as it is"
+            where = "with a copy of the old files" if one.restored else f"in the current {one.workspace}"
             print_note(
-                f"{one.job.id} goes on from {agent_id}, turn {turn}, {where}; `swarm attach {one.job.id}` watches it"
+                f"{one.job.id} continues from {agent_id}, turn {turn}, {where}; `swarm attach {one.job.id}` watches it"
             )
 
 
@@ -79,7 +79,7 @@ def _find_turn(past: Past, start: str) -> tuple[str, int]:
 def _compare(swarm: Swarm, made: Sequence[Branched], command: str, *, as_json: bool) -> None:
     print_note(f"waiting for {', '.join(one.job.id for one in made)}")
     views = wait_for_all([one.job for one in made], None)
-    # One after the other: they may want the same port, or all of the machine.
+    # One after the other, because they may need the same port or the whole machine.
     scores = [score(swarm, one.job.id, one.workspace, command) for one in made]
     if as_json:
         print_json([_describe(view, found) for view, found in zip(views, scores, strict=True)])

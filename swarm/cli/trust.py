@@ -1,4 +1,4 @@
-"""`swarm trust`, and the question at `swarm run`: what files of a workspace would loosen, and whether that counts."""
+"""`swarm trust`, and the question at `swarm run`: decide on grants in a workspace's files."""
 
 from __future__ import annotations
 
@@ -22,17 +22,16 @@ from swarm.permissions.trust import TrustStore
 
 def trust(
     path: Annotated[Path, typer.Argument(metavar="[PATH]", help="The workspace.", show_default="here")] = Path(),
-    show: Annotated[bool, typer.Option("--show", help="Only list what would be granted.")] = False,
+    show: Annotated[bool, typer.Option("--show", help="Only list the grants.")] = False,
     revoke: Annotated[bool, typer.Option("--revoke", help="Trust it no longer.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Let what files of a workspace loosen count: rules that allow, modes, agents in place of shipped ones.
+    """Trust grants in a workspace's files: allow rules, modes, replacements of shipped agents.
 
-    Such files may come with a clone, or be written by an agent, so without this they can only restrict. When what they ask for changes,
-    it must be trusted again.
+    Such files may come from a clone or an agent, so untrusted ones can only restrict. A change of their requests needs a new approval.
     """
     if show and revoke:
-        raise typer.BadParameter("--show and --revoke do not go together")
+        raise typer.BadParameter("--show and --revoke exclude each other")
     settings = load_settings()
     folder = find_workspace(path)
     store = TrustStore(settings.state_folder())
@@ -50,7 +49,7 @@ def trust(
     for line in list_grants(grants, output_console(), () if was_trusted else last):
         print_line(line)
     if not grants:
-        print_note(f"nothing in {plain(str(folder))} would loosen anything; there is nothing to trust")
+        print_note(f"the files in {plain(str(folder))} ask for no grants; there is nothing to trust")
     else:
         print_note(
             f"{'trusted' if trusted else 'not trusted'}: {show_number(len(grants), 'grant')} of {plain(str(folder))}"
@@ -58,12 +57,12 @@ def trust(
 
 
 def asking_at(terminal: TextIO | None, settings: Settings) -> Trust | None:
-    """Asks the person at a terminal, if there is one."""
+    """A trust decision by the person at this terminal, if there is one."""
     return None if terminal is None else partial(_ask, settings=settings, terminal=terminal)
 
 
 def _ask(folder: Path, grants: Sequence[Grant], settings: Settings, terminal: TextIO) -> bool:
-    """Show the person what would be granted and ask; the answer yes is kept. Raises `ConfigurationError` to stop the command."""
+    """Show the grants and ask; a yes is stored. Raises `ConfigurationError` to stop the command."""
     store = TrustStore(settings.state_folder())
     last = store.last(folder)
     changed = ", not as you trusted it" if last else ""
@@ -71,7 +70,7 @@ def _ask(folder: Path, grants: Sequence[Grant], settings: Settings, terminal: Te
     for line in list_grants(grants, message_console(), last):
         print_note(line)
     while True:
-        print_note("Trust them, for as long as they do not change? [y]es, [n]o: go on without, [s]top")
+        print_note("Trust them, as long as they do not change? [y]es, [n]o: continue without, [s]top")
         answer = terminal.readline()
         match answer.strip().lower()[:1]:
             case "y":
@@ -81,6 +80,4 @@ def _ask(folder: Path, grants: Sequence[Grant], settings: Settings, terminal: Te
                 return False
             case "s" | "":
                 if answer.strip() or not answer:
-                    raise ConfigurationError(
-                        "stopped; nothing was started. `swarm trust --show` lists what was asked about"
-                    )
+                    raise ConfigurationError("stopped; nothing was started. `swarm trust --show` lists the grants")

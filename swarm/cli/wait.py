@@ -1,4 +1,4 @@
-"""`swarm wait`: until jobs have ended, with an exit code for scripts; and `swarm audit`: what people did about a job."""
+"""`swarm wait`: wait for jobs, for scripts; `swarm audit`: list people's actions on a job."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ from swarm.core.records import JobView
 from swarm.mailbox import USER
 
 _TIMED_OUT = 124
-"""As `timeout` has it: the waiting is over, the jobs are not."""
+"""Exit code after the timeout, as in `timeout`, while jobs still run."""
 _SHOWN_CHARACTERS = 200
 
 
 def wait_for_jobs(
     jobs: Annotated[
         list[str],
-        typer.Argument(metavar="JOB…", help="Jobs, by id or the beginning of it.", autocompletion=complete_job),
+        typer.Argument(metavar="JOB…", help="Jobs, by id or prefix.", autocompletion=complete_job),
     ],
     timeout: Annotated[
         float | None,
-        typer.Option(parser=parse_duration, metavar="TIME", help="How long at most.", show_default="for ever"),
+        typer.Option(parser=parse_duration, metavar="TIME", help="Maximum wait.", show_default="for ever"),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Wait until all of these jobs have ended, and print how.
+    """Wait until all of these jobs have ended, and print their outcomes.
 
-    Exit code: that of `swarm run` for the first that did not complete, else 0; 124 if the time is over first. In GitHub Actions the
-    job's page is given a table, and what failed is an error there.
+    Exit code: that of `swarm run` for the first that did not complete, else 0; 124 after the timeout. In GitHub Actions, the summary page
+    gets a table, and each failed job an error annotation.
     """
     with open_swarm() as swarm:
         found = [find_job(swarm, job) for job in dict.fromkeys(jobs)]
@@ -64,7 +64,7 @@ def wait_for_jobs(
 
 
 def wait_for_all(jobs: Sequence[Job], timeout: float | None) -> list[JobView]:
-    """The jobs once all have ended, or as they stand after so many seconds."""
+    """Wait for all jobs to end, at most `timeout` seconds; returns their states."""
     give_up = None if timeout is None else time.monotonic() + timeout
 
     def wait(job: Job) -> JobView:
@@ -86,7 +86,7 @@ def _describe(view: JobView) -> str:
 
 
 def _tell_ci(views: Sequence[JobView]) -> None:
-    """In GitHub Actions: a table for people, and an annotation for each job that did not complete."""
+    """In GitHub Actions, write a table for people, and an annotation for each job that did not complete."""
     if path := os.environ.get("GITHUB_STEP_SUMMARY"):
         rows = [
             f"| {view.id} | {_cell(view.title)} | {view.state} | {view.agents} | {show_cost(view.cost_usd)} |"
@@ -97,7 +97,7 @@ def _tell_ci(views: Sequence[JobView]) -> None:
     if os.environ.get("GITHUB_ACTIONS") == "true":
         for view in views:
             if view.state != "completed":
-                # Read as a command by the runner; a job's words must not be able to add another one.
+                # The runner reads this line as a command; a job's text must not add another one.
                 print_note(f"::error title={view.id}::{one_line(_describe(view), 500).replace('%', '%25')}")
 
 
@@ -106,7 +106,7 @@ def _cell(text: str) -> str:
 
 
 def audit(job: JobArgument = None, as_json: JsonOption = False) -> None:
-    """List what people did about a job: who started, answered, approved, wrote, cancelled, and when."""
+    """List people's actions on a job: starts, answers, approvals, messages, cancels, and their times."""
     with open_swarm() as swarm:
         acts = list(_acts(swarm, find_job(swarm, job)))
     if as_json:
@@ -115,7 +115,7 @@ def audit(job: JobArgument = None, as_json: JsonOption = False) -> None:
     for act in acts:
         print_line(f"{show_moment(act['at'])}  {act['by']} {act['what']}  {one_line(act['about'], _SHOWN_CHARACTERS)}")
     if not acts:
-        print_note("its events have expired, and nobody did anything since")
+        print_note("its events have expired, and there was no action since")
 
 
 def _acts(swarm: Swarm, job: Job) -> Iterator[dict[str, Any]]:

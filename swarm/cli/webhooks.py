@@ -1,4 +1,4 @@
-"""`swarm webhooks`: the addresses that are told of jobs, what is waiting there, and whether a notice arrives."""
+"""`swarm webhooks`: addresses notified of jobs, their undelivered notices, and test notices."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _SHOWN_CHARACTERS = 120
 _TEST_SECONDS = 30.0
 _LOOK_SECONDS = 0.1
 group = typer.Typer(rich_markup_mode=None, add_completion=False)
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="As `swarm webhooks` shows it.")]
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name, as `swarm webhooks` shows it.")]
 
 
 @group.callback(invoke_without_command=True)
 def webhooks(context: typer.Context, as_json: JsonOption = False) -> None:
-    """List the addresses that are told of jobs, and what waits or was given up there; test one, send again what was given up."""
+    """List addresses notified of jobs, with waiting and abandoned notices; test one, or resend its notices."""
     if context.invoked_subcommand is not None:
         return
     with open_swarm() as swarm:
@@ -35,7 +35,7 @@ def webhooks(context: typer.Context, as_json: JsonOption = False) -> None:
         Column("given up", lambda one: one.lost, right=True),
         Column("a worker", lambda one: f"{show_duration(now - one.said_at)} ago", right=True, drop=1),
         Column("last failure", _describe_failure, flexible=True),
-        otherwise="no worker delivers anywhere: SWARM_WEBHOOKS and SWARM_JOB_WEBHOOKS of workers say where",
+        otherwise="no worker delivers notices; set SWARM_WEBHOOKS or SWARM_JOB_WEBHOOKS for workers",
     ).show(found, as_json=as_json)
 
 
@@ -46,10 +46,10 @@ def _describe_failure(one: AddressView) -> str:
 
 @group.command("test")
 def test_webhook(name: NameArgument) -> None:
-    """Have a worker send a notice `swarm.test.v1` to an address, and say whether it arrived. Exit code 1 if it did not."""
+    """Have a worker send a notice `swarm.test.v1` to an address, and report its arrival. Exit code 1 if it failed."""
     with open_swarm() as swarm:
         if _find(swarm, name).name == OWN:
-            raise ConfigurationError("those are the addresses that jobs bring; run a job with --webhook to try one")
+            raise ConfigurationError("these addresses come from jobs; run a job with --webhook to test one")
         webhooks = Webhooks(swarm.store.keyspace)
         notice_id, until = webhooks.test(name, swarm.store.now()), time.monotonic() + _TEST_SECONDS
         while (found := webhooks.find(name, notice_id)).state == "waits" and not found.why and time.monotonic() < until:
@@ -63,7 +63,7 @@ def test_webhook(name: NameArgument) -> None:
 
 @group.command("resend")
 def resend(name: NameArgument) -> None:
-    """Send again everything that was given up at an address, under the same ids."""
+    """Resend all abandoned notices of an address, under the same ids."""
     with open_swarm() as swarm:
         count = Webhooks(swarm.store.keyspace).resend(_find(swarm, name).name)
     print_note(f"{name}: {show_number(count, 'notice')} to be sent again")
@@ -74,6 +74,6 @@ def _find(swarm: Swarm, name: str) -> AddressView:
     if name not in known:
         there = ", ".join(known) or "nothing"
         raise ConfigurationError(
-            f"no worker delivers to {name!r}; they do to: {there}. SWARM_WEBHOOKS of workers says where to"
+            f"no worker delivers to {name!r}; known names: {there}. SWARM_WEBHOOKS of workers sets them"
         )
     return known[name]

@@ -1,4 +1,4 @@
-"""`swarm diff` and `swarm apply`: what agents that work on copies did, to read and to take over."""
+"""`swarm diff` and `swarm apply`: show and apply the changes of agents that work on copies."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ AgentArgument = Annotated[
     typer.Argument(
         metavar="[JOB|AGENT]",
         autocompletion=complete_agent,
-        help="A job (its first agent's work, which has what the others' was merged into), or one agent; default: the newest job.",
+        help="A job (its merged work) or an agent. Default: the newest job.",
     ),
 ]
 
@@ -34,12 +34,12 @@ def show_diff(
     other: Annotated[
         str | None, typer.Argument(metavar="[JOB]", help="A second job: show how the two differ, instead.")
     ] = None,
-    stat: Annotated[bool, typer.Option("--stat", help="A line for each file instead of the patch.")] = False,
+    stat: Annotated[bool, typer.Option("--stat", help="Show one line per file, not the patch.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what a job, or one of its agents, changed in its copy of the workspace; of two jobs, where and how they part.
+    """Show a job's or agent's changes in its copy of the workspace; for two jobs, where and how they part.
 
-    Also of an agent whose work was not merged: it is kept as long as its job.
+    Unmerged work of an agent can be shown, too: it is kept as long as its job.
     """
     if other is not None:
         return show_comparison(agent or "", other, as_json=as_json)
@@ -50,30 +50,26 @@ def show_diff(
 
 def apply_work(
     agent: AgentArgument = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", "-n", help="Say what would change, and change nothing.")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", "-n", help="Show the changes without making them.")] = False,
     branch: Annotated[
-        bool, typer.Option("--branch", help="Make a branch of it instead, swarm/JOB, and leave the folder as it is.")
+        bool, typer.Option("--branch", help="Make a branch swarm/JOB, and leave the folder unchanged.")
     ] = False,
     strategy: Annotated[
         str | None,
         typer.Option(
             metavar="HOW",
-            help="Where you and the job changed the same: merge (both, between markers), ours (yours) or theirs (the job's).",
+            help="For conflicts: merge (both, marked), ours (yours), theirs (job's).",
         ),
     ] = None,
-    yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Take over what would be asked about, too: see below.")
-    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Apply risky files without a question: see below.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Take over into the workspace what a job did in its copy of it; what changed there meanwhile is merged, never overwritten.
+    """Apply a job's changes in its copy to the workspace; changes made there meanwhile are merged, never overwritten.
 
-    Links that lead out of the workspace, and files that programs outside of the sandbox obey (settings of editors, git and agents), are
-    listed, and you are asked. Without a terminal they are left out and named, unless --yes is given.
+    Links that lead out of the workspace, and files that programs outside of the sandbox obey (settings of editors, git and agents),
+    are listed, and you are asked. Without a terminal they are left out and named, unless --yes is given.
 
-    Exit code 1 if something conflicts, or lies in the way: nothing is changed then.
+    Exit code 1, with nothing changed, after a conflict or if an untracked file is in the way.
     """
     if strategy not in (None, "merge", "ours", "theirs"):
         raise typer.BadParameter("merge, ours or theirs", param_hint="--strategy")
@@ -98,13 +94,13 @@ def apply_work(
 
 
 def _ask(terminal: TextIO | None, found: Mapping[str, str]) -> bool:
-    """Whether the person takes over these paths, too; nobody is asked without a terminal."""
+    """Whether the person accepts these paths, too; False without a terminal."""
     if terminal is None:
         return False
-    print_note("Files that would not be harmless in your folder:")
+    print_note("Files that could do harm in your folder:")
     for path, why in sorted(found.items()):
         print_note(f"  {path}  ({why})")
-    print_note("`swarm diff` shows them. Take them over, too? [y]es, anything else: leave them out")
+    print_note("`swarm diff` shows them. Apply them, too? [y]es, anything else: leave them out")
     return terminal.readline().strip().lower() in ("y", "yes")
 
 
@@ -114,9 +110,9 @@ def _tell(work: Work, applied: Applied, *, dry_run: bool) -> None:
     _tell_left_out(work, applied)
     if applied.conflicts:
         print_line(applied.conflicts)
-        print_note(f"nothing was changed in {work.folder}: it conflicts; --strategy or --branch")
+        print_note(f"nothing was changed in {work.folder}: there are conflicts; use --strategy or --branch")
     elif applied.in_the_way:
-        print_note(f"nothing was changed: in the way, where Git does not hold them: {', '.join(applied.in_the_way)}")
+        print_note(f"nothing was changed: untracked files are in the way: {', '.join(applied.in_the_way)}")
     elif not applied.changed:
         print_note(f"{work.folder} has all {'else' if applied.left_out else 'of it'} already")
     elif not dry_run:
@@ -127,11 +123,11 @@ def _tell_left_out(work: Work, applied: Applied) -> None:
     for path, why in sorted(applied.left_out.items()):
         print_note(f"left out: {path}  ({why})")
     if applied.left_out:
-        print_note(f"`swarm apply {work.job.id}` asks about what was left out, and takes it over with --yes")
+        print_note(f"`swarm apply {work.job.id}` asks about these files, and applies them with --yes")
 
 
 def bring_home(job: Job, *, completed: bool, quiet: bool) -> None:
-    """After a job that was watched: take its work over where that touches nothing of the person's, and say where it is otherwise."""
+    """After a watched job, apply its work if that touches none of the person's changes; else say where it is."""
     try:
         work = job.work()
         changed = work.changes
@@ -139,10 +135,10 @@ def bring_home(job: Job, *, completed: bool, quiet: bool) -> None:
             return
         if not completed:
             print_note(
-                f"what it did is not in {work.folder}: `swarm diff {job.id}` shows it, `swarm apply {job.id}` merges it"
+                f"the changes are not in {work.folder}: `swarm diff {job.id}` shows it, `swarm apply {job.id}` merges it"
             )
         elif not work.is_folder_as_it_was():
-            print_note(f"{work.folder} has changed meanwhile: `swarm apply {job.id}` merges what the job did")
+            print_note(f"{work.folder} has changed meanwhile: `swarm apply {job.id}` merges the job's changes")
         else:
             applied = work.apply()
             if applied.changed and not quiet:
@@ -153,4 +149,4 @@ def bring_home(job: Job, *, completed: bool, quiet: bool) -> None:
     except NoWork:
         return
     except (GitFailed, SwarmError) as error:
-        print_note(f"what it did could not be taken over ({error}); `swarm apply {job.id}` tries it again")
+        print_note(f"the changes could not be applied ({error}); `swarm apply {job.id}` tries again")

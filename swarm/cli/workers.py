@@ -1,4 +1,4 @@
-"""`swarm workers` and `swarm drain`: the fleet as its operators see it, and a host that is left free."""
+"""`swarm workers` and `swarm drain`: list the fleet for operators, and drain a host."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LOOK_SECONDS = 0.5
 
 
 def list_workers(as_json: JsonOption = False) -> None:
-    """List the workers of the fleet: hosts, processes, how many are busy, versions, keys, what they offer."""
+    """List the fleet's workers: hosts, processes, busy ones, versions, keys, and offers."""
     with open_swarm() as swarm:
         fleet, busy, drained = swarm.fleet(), swarm.store.leases.busy(), swarm.store.fleet.drained()
     if as_json:
@@ -46,7 +46,7 @@ def list_workers(as_json: JsonOption = False) -> None:
             f"{show_number(len(fleet), 'worker')} on {show_number(hosts, 'host')}: {used} of {processes} processes busy"
         )
         if len(versions := Counter(has.version for has in fleet.values())) > 1:
-            print_note(f"note: several versions are at work: {', '.join(sorted(versions))}")
+            print_note(f"note: several versions are running: {', '.join(sorted(versions))}")
     if drained:
         print_note(f"drained: {', '.join(sorted(drained))}; `swarm drain HOST --undo` ends that")
 
@@ -54,16 +54,14 @@ def list_workers(as_json: JsonOption = False) -> None:
 def drain(
     target: Annotated[
         str,
-        typer.Argument(
-            metavar="HOST", help="A host, or one worker: its name in `swarm workers`, or in Celery and Flower."
-        ),
+        typer.Argument(metavar="HOST", help="A host or a worker, as named by `swarm workers`, Celery or Flower."),
     ],
-    undo: Annotated[bool, typer.Option("--undo", help="Have it take agents again.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Let it take agents again.")] = False,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Return when nothing runs there any more.")] = True,
 ) -> None:
-    """Leave a host free: its workers take no agents and hand over those that they run, at the end of their turn.
+    """Drain a host: its workers take no agents, and hand over running ones at the end of their turn.
 
-    The workers stay, and a worker that is started there obeys as well, until --undo.
+    Its workers keep running. A worker started there later is drained as well, until --undo.
     """
     with open_swarm() as swarm:
         concerned = _concerned(swarm, target)

@@ -1,4 +1,4 @@
-"""`git http-backend` for one request: a process that reads the request's body and writes the reply, as CGI programs do."""
+"""`git http-backend` for one request, as a CGI process: it reads the body and writes the reply."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from swarm.workspace.git import config_variables
 from swarm.workspace.git_command import BARE_ENVIRONMENT, NEVER_CHECKED
 
 _BUFFER_BYTES = 1 << 20
-"""So much of a reply may wait while the body still is read: git says little before it has all of it."""
+"""Buffer for a reply while the body is still read, because git writes little before the body's end."""
 _SETTINGS = {
     "core.hooksPath": os.devnull,
     "core.fsmonitor": "false",
@@ -37,13 +37,13 @@ _SETTINGS = {
 
 
 def git_environment(**settings: str) -> dict[str, str]:
-    """The environment in which git obeys the hub's settings and these, and nobody else's."""
+    """Environment in which git obeys only the hub's settings and these."""
     path = os.environ.get("PATH", os.defpath)
     return {"PATH": path, **BARE_ENVIRONMENT, "GIT_HTTP_EXPORT_ALL": "1", **config_variables({**_SETTINGS, **settings})}
 
 
 async def run_git(*arguments: str, cwd: Path) -> None:
-    """Run a command of git's; raises `OSError` with its words if it fails."""
+    """Run a git command; raises `OSError` with its error output if it fails."""
     process = await asyncio.create_subprocess_exec(
         "git",
         *arguments,
@@ -59,7 +59,7 @@ async def run_git(*arguments: str, cwd: Path) -> None:
 
 
 class GitBackend:
-    """One request in git's hands. End it, whatever has happened."""
+    """One request handled by git. Call `end` in every case."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
@@ -68,7 +68,7 @@ class GitBackend:
 
     @classmethod
     async def start(cls, folder: Path, request: Mapping[str, str], most_bytes: int) -> GitBackend:
-        """Git, at work on a request (CGI's variables) in the hub's folder; a pack that is pushed may be of so many bytes."""
+        """Start git on a request (CGI variables) in the hub's folder; a pushed pack may have `most_bytes`."""
         environment = git_environment(**{"receive.maxInputSize": str(max(1, most_bytes))})
         try:
             process = await asyncio.create_subprocess_exec(
@@ -78,7 +78,7 @@ class GitBackend:
                 cwd=folder,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
-                # Into the hub's log: what it says to the client is in the reply.
+                # Its stderr goes to the hub's log; messages to the client are in the reply.
                 stderr=None,
                 process_group=0,
                 limit=_BUFFER_BYTES,
@@ -88,13 +88,13 @@ class GitBackend:
         return cls(process)
 
     async def feed(self, chunk: bytes) -> None:
-        """Give it a part of the body; returns when there is room for the next one. One that has ended reads nothing more."""
+        """Send a part of the body, and wait for room for the next one. An ended git ignores it."""
         with suppress(ConnectionError):
             self._stdin.write(chunk)
             await self._stdin.drain()
 
     async def read_head(self) -> tuple[int, dict[str, str]]:
-        """The body is over; the status and headers of the reply, once they are there."""
+        """End the body, and wait for the reply's status and headers."""
         with suppress(ConnectionError):
             self._stdin.write_eof()
         headers: dict[str, str] = {}
@@ -106,16 +106,16 @@ class GitBackend:
         return 500, {}
 
     async def read_body(self) -> AsyncIterator[bytes]:
-        """The body of the reply, part by part."""
+        """Yield the body of the reply in parts."""
         while chunk := await self._stdout.read(65_536):
             yield chunk
 
     async def ended_well(self) -> bool:
-        """Whether it did what it was asked to; waits until it has ended."""
+        """Wait until git has ended; returns whether it succeeded."""
         return await self._process.wait() == 0
 
     def end(self) -> None:
-        """End it and all that it started, if it still is there."""
+        """End git and all processes that it started, if they still run."""
         if self._process.returncode is None:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)

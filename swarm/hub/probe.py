@@ -1,4 +1,4 @@
-"""Whether a hub, this one or any git server, can be used from here."""
+"""Check whether a hub, this one or any git server, can be used from here."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NOT_THERE = re.compile("repository .* not found|does not appear to be a git rep
 
 
 def find_trouble(settings: Settings) -> tuple[str, str]:
-    """Why the hub that is set cannot be used, and what to do; empty if it can. It is asked for a repository that need not be there."""
+    """Why the configured hub cannot be used, and a remedy; empty if it can. The probed repository need not exist."""
     assert settings.hub
     url = settings.hub if settings.hub.endswith(".git") else f"{settings.hub}/doctor/doctor.git"
     asked = ["ls-remote", "-q", url]
@@ -26,6 +26,6 @@ def find_trouble(settings: Settings) -> tuple[str, str]:
         if _NOT_THERE.search(str(error)):
             return "", ""
         if error.trouble == "denied":
-            return str(error), "SWARM_HUB_TOKEN must be what the hub was started with"
+            return str(error), "set SWARM_HUB_TOKEN to the hub's token"
         return str(error), "start it (`swarm hub`), or correct SWARM_HUB"
     return "", ""

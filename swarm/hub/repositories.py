@@ -1,4 +1,4 @@
-"""The repositories on the hub's disk: how one is made, how much each may hold, how one is removed whole."""
+"""Repositories on the hub's disk: creation, size limits, and removal."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from swarm.hub.backend import run_git
 from swarm.hub.requests import BASE, MOST_FOLDERS, RepositoryPlace
 
 SPARE_BYTES = 1 << 30
-"""So much of the disk is left free, for what is written beside packs and by others."""
+"""Disk space left free for temporary files and other programs."""
 _ASIDE = ".gone-"
 _NEW = ".new-"
 
 
 @dataclass(frozen=True)
 class Full:
-    """There is no room for a push."""
+    """No room for a push."""
 
     why: str
     for_good: bool
-    """The repository has its share; else the hub as a whole is full, which may change."""
+    """Whether the repository's own share is used up; else the hub as a whole is full, which may change."""
 
 
 @dataclass(frozen=True)
 class PushQuota:
-    """How many bytes a push may bring."""
+    """Bytes that a push may bring."""
 
     bytes: int
 
 
 class RepositoryStore:
-    """The folder with all repositories. Only one event loop uses it."""
+    """The folder with all repositories, for use by one event loop."""
 
     def __init__(self, folder: Path, *, job_bytes: int, all_bytes: int) -> None:
         self.folder = folder
@@ -47,11 +47,11 @@ class RepositoryStore:
         self._making = asyncio.Lock()
 
     def has(self, place: RepositoryPlace) -> bool:
-        """Whether the repository is there."""
+        """Whether the repository exists."""
         return (place.below(self.folder) / "HEAD").exists()
 
     async def make(self, place: RepositoryPlace) -> None:
-        """Make the repository if it is missing, whole or not at all; it borrows from its project's base, if there is one now."""
+        """Make a missing repository atomically; it borrows from its project's base, if there is one now."""
         if self.has(place):
             return
         async with self._making:
@@ -65,17 +65,17 @@ class RepositoryStore:
             if not place.is_base and self.has(base):
                 (new / "objects/info").mkdir(exist_ok=True)
                 (new / "objects/info/alternates").write_text(f"../../{BASE}.git/objects\n")
-                # As long as somebody may borrow from it, it is in use.
+                # A base that can be borrowed from is in use.
                 self.touch(base)
             new.rename(path)
 
     def touch(self, place: RepositoryPlace) -> None:
-        """A base is in use."""
+        """Mark a base as used."""
         with suppress(OSError):
             os.utime(place.below(self.folder))
 
     def take_away(self, place: RepositoryPlace) -> Path:
-        """Remove the repository whole, at one instant; returns what is left to be deleted from the disk."""
+        """Remove the repository atomically; returns the path to delete from the disk."""
         path = place.below(self.folder)
         aside = path.with_name(f"{_ASIDE}{secrets.token_hex(8)}")
         with suppress(FileNotFoundError):
@@ -86,8 +86,8 @@ class RepositoryStore:
     # -- room ------------------------------------------------------------------------------------------------
 
     def room(self, place: RepositoryPlace) -> PushQuota | Full:
-        """How much may be pushed to it now."""
-        # What other repositories borrow may be as large as a project, so a base has the share of all.
+        """How much may be pushed to the repository now."""
+        # A base may be as large as a project, so it has the share of all.
         most = self._all_bytes if place.is_base else self._job_bytes
         left = most - self._sizes.get(place, 0)
         if left <= 0:
@@ -101,23 +101,23 @@ class RepositoryStore:
         return PushQuota(min(left, self._all_bytes - used, free))
 
     def count(self, place: RepositoryPlace, pushed_bytes: int) -> None:
-        """So much came to it; exact again when it is measured."""
+        """Add pushed bytes to the size, until the next exact measurement."""
         self._sizes[place] = self._sizes.get(place, 0) + pushed_bytes
 
     def note_size(self, place: RepositoryPlace, size: int) -> None:
-        """It was measured."""
+        """Store a measured size."""
         self._sizes[place] = size
 
-    # -- looking through it: blocking, for threads ----------------------------------------------------------------
+    # -- scanning: blocking, for threads -------------------------------------------------------------------------
 
     def places(self) -> Iterator[RepositoryPlace]:
-        """All repositories that are there."""
+        """Yield all existing repositories."""
         for path in self._list_all():
             if path.suffix == ".git":
                 yield RepositoryPlace(str(path.parent.relative_to(self.folder)), path.stem)
 
     def age_seconds(self, place: RepositoryPlace) -> float:
-        """How long ago it was made; of a base, how long ago the last one that borrows from it was made."""
+        """Age of a repository; of a base, the time since the last repository that borrows from it was made."""
         path = place.below(self.folder)
         try:
             made = path.stat().st_mtime if place.is_base else (path / "HEAD").stat().st_mtime
@@ -126,11 +126,11 @@ class RepositoryStore:
         return time.time() - made
 
     def borrowers(self, project: str) -> int:
-        """How many repositories borrow from the project's base."""
+        """Number of repositories that borrow from the project's base."""
         return sum((path / "objects/info/alternates").exists() for path in _list(self.folder / project))
 
     def measure(self, place: RepositoryPlace) -> tuple[int, int]:
-        """The bytes that the repository takes on the disk, and how many files its refs are."""
+        """Bytes on the disk, and the number of loose ref files."""
         path, size, refs = place.below(self.folder), 0, 0
         for folder, _, names in os.walk(path):
             if folder.startswith(f"{path}/refs"):
@@ -141,13 +141,13 @@ class RepositoryStore:
         return size, refs
 
     def remove_leftovers(self) -> None:
-        """Remove what a hub that died was making or removing. Only before requests are served."""
+        """Remove unfinished work of a hub that died. Call this only before requests are served."""
         for path in self._list_all():
             if path.name.startswith((_ASIDE, _NEW)):
                 shutil.rmtree(path, ignore_errors=True)
 
     def _list_all(self) -> Iterator[Path]:
-        """Every repository, and what was to become or has been one."""
+        """Yield every repository, with unfinished and removed ones."""
         folders = [self.folder]
         for _ in range(MOST_FOLDERS + 1):
             found = [path for folder in folders for path in _list(folder)]

@@ -1,8 +1,8 @@
-"""What a request may do, read before git sees it: which repository it is about, and what a push wants to do to refs. Pure.
+"""Checks of a request before git sees it: its repository, and a push's changes to refs. Pure.
 
-Whatever is not exactly one of git's requests is none. Git itself can be told to keep branches from being set back or deleted, but only
-branches; here no other ref is ever changed. So what a push begins with, a list of `OLD NEW REF` in git's packet lines up to an empty one,
-is looked at, and passed on if it only makes refs, or moves a branch `swarm/…`, which git then lets go forward alone.
+Anything that is not exactly one of git's requests is refused. Git can forbid to rewind or delete branches, but not other refs, which must
+never change here. So the beginning of a push is parsed: a list of `OLD NEW REF` in git's packet lines up to an empty one. The push passes
+if it only makes refs, or moves a branch `swarm/…`, which git then only lets go forward.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 BASE = "base"
-"""The repository of a project that its others borrow from."""
+"""Name of the repository that a project's others borrow from."""
 
 MOST_FOLDERS = 3
 _NAME = r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}"
@@ -32,19 +32,19 @@ _NOTHING = re.compile(rb"0+")
 
 @dataclass(frozen=True)
 class RepositoryPlace:
-    """One repository: what it is below, and its name, for a job its id."""
+    """One repository: its project, and its name (a job's id)."""
 
     project: str
-    """The folders, at most `MOST_FOLDERS`, that its URL names before it."""
+    """Folders before the name in its URL, at most `MOST_FOLDERS`."""
     name: str
 
     def below(self, folder: Path) -> Path:
-        """Where it lies in the hub's folder."""
+        """Path of the repository in the hub's folder."""
         return folder / self.project / f"{self.name}.git"
 
     @property
     def is_base(self) -> bool:
-        """Whether others of its project borrow from it."""
+        """Whether other repositories of the project borrow from it."""
         return self.name == BASE
 
     def __str__(self) -> str:
@@ -53,16 +53,16 @@ class RepositoryPlace:
 
 @dataclass(frozen=True)
 class Query:
-    """What a request asks for."""
+    """The parsed URL of a request."""
 
     place: RepositoryPlace
     act: Act
     begins: bool
-    """It asks what is there, before the fetch or push itself."""
+    """Whether this is the request for refs before the fetch or push itself."""
 
 
 def read_ask(method: str, path: str, query: str) -> Query | None:
-    """What this request asks for; None: it is none of git's."""
+    """Parse a request; None if it is not one of git's."""
     if (found := _PATH.fullmatch(path)) is None:
         return None
     place, last = RepositoryPlace(found[1], found[2]), found[3]
@@ -76,16 +76,16 @@ def read_ask(method: str, path: str, query: str) -> Query | None:
 
 @dataclass
 class CommandReader:
-    """Holds back the beginning of a push until it is known what that wants."""
+    """Holds back the beginning of a push until its commands are checked."""
 
     refused: str = ""
-    """Why it is not passed on; empty as long as nothing speaks against it."""
+    """Reason for refusing the push; empty while there is none."""
     _held: bytes = b""
     _at: int = 0
     _passed: bool = field(default=False, repr=False)
 
     def take(self, chunk: bytes) -> bytes:
-        """The next part of the body; returns what may be passed on now."""
+        """Take the next part of the body; returns the bytes that may be passed on now."""
         if self._passed:
             return chunk
         if self.refused:
@@ -97,7 +97,7 @@ class CommandReader:
                 self._passed, passed, self._held = True, self._held, b""
                 return passed
             if size < 5 or self._at > _MOST_BYTES:
-                self.refused = "that is no push"
+                self.refused = "this is not a push"
             elif len(self._held) < self._at + size:
                 break
             else:
@@ -107,17 +107,17 @@ class CommandReader:
 
 
 def was_taken(report: bytes) -> bool:
-    """Whether git's report on a push says that all of it was kept."""
+    """Whether git's report on a push says that all of it was accepted."""
     return b"unpack ok" in report and b"ng refs/" not in report
 
 
 def _judge(command: bytes) -> str:
-    """Why a command is refused; empty if it makes a ref, or moves a branch of ours."""
+    """Reason for refusing a command; empty if it makes a ref, or moves a branch of ours."""
     found = _MAKES.fullmatch(command) or _MOVES.fullmatch(command)
     if found is not None and not _NOTHING.fullmatch(found[2]):
         return ""
     told = command.split(b"\0")[0].decode("utf-8", "replace").strip()[-200:]
-    return f"the hub only makes refs below refs/swarm/, and moves branches swarm/… forward; it never changes or deletes another: {told}"
+    return f"the hub only makes refs below refs/swarm/ and moves branches swarm/… forward; refused: {told}"
 
 
 def _read_size(digits: bytes) -> int:

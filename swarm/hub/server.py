@@ -1,4 +1,4 @@
-"""The hub over HTTP: who may ask, what is asked, and git's reply, passed on as it comes."""
+"""The hub over HTTP: it authenticates and checks requests, and streams git's replies."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from swarm.hub.requests import CommandReader, Query, read_ask, was_taken
 
 log = EventLog("swarm.hub")
 AT_ONCE = 32
-"""So many requests have a git process; more wait for one of them to end."""
+"""Maximum number of git processes; further requests wait."""
 BODY_SECONDS = 1_800.0
-"""How long a client may take to send all it pushes."""
+"""Seconds that a client may take to send a push."""
 IDLE_SECONDS = 60.0
-"""How long a connection may stay without a request, or take to send one's headers."""
+"""Seconds that a connection may be idle, or take to send a request's headers."""
 _REPORT_BYTES = 64 << 10
-"""So much of git's report on a push is looked at."""
+"""Maximum bytes of git's report on a push that are examined."""
 _ASKED_BYTES = 16 << 20
-"""The most that a client may send of what it wants and has, to fetch."""
+"""Maximum bytes of a client's list of wanted and present objects in a fetch."""
 
 
 @dataclass
 class Hub:
-    """What the requests of one hub share."""
+    """State shared by the requests of one hub."""
 
     repositories: RepositoryStore
     token: str
@@ -44,7 +44,7 @@ class Hub:
 
 @stream_request_body
 class GitHandler(RequestHandler):
-    """One of git's requests."""
+    """Handles one of git's requests."""
 
     def initialize(self, hub: Hub) -> None:
         self._hub = hub
@@ -59,13 +59,13 @@ class GitHandler(RequestHandler):
         self.set_header("X-Content-Type-Options", "nosniff")
 
     async def prepare(self) -> None:
-        """Refuse what is not to be served, before any of its body is read; else start git."""
+        """Refuse an invalid request before its body is read; else start git."""
         if not _is_known(self.request.headers.get("Authorization", ""), self._hub.token):
             self.set_header("WWW-Authenticate", 'Basic realm="hub"')
-            self._refuse(401, "the hub wants its token: SWARM_HUB_TOKEN, as the password of the user `swarm`")
+            self._refuse(401, "the hub needs its token: send SWARM_HUB_TOKEN as the password of the user `swarm`")
         path, _, query = self.request.uri.partition("?") if self.request.uri else ("", "", "")
         if (ask := read_ask(self.request.method or "", path, query)) is None:
-            self._refuse(404, "the hub serves git repositories at /FOLDER/NAME.git and nothing else")
+            self._refuse(404, "the hub serves only git repositories at /FOLDER/NAME.git")
         self._ask, repositories = ask, self._hub.repositories
         most = self._find_room(ask)
         if ask.act == "push" and ask.begins:
@@ -76,12 +76,12 @@ class GitHandler(RequestHandler):
             repositories.touch(ask.place)
         if ask.act == "push" and not ask.begins:
             if "Content-Encoding" in self.request.headers:
-                self._refuse(415, "what is pushed is read, so it must not be packed once more")
+                self._refuse(415, "the hub reads pushes, so a body must not be compressed")
             self._commands = CommandReader()
         await self._hub.slots.acquire()
         self._holds_slot = True
         assert isinstance(self.request.connection, HTTP1Connection)
-        # What surrounds a pack takes some bytes more than the pack, whose size git itself bounds.
+        # Git limits the size of the pack itself; the data around it takes some more bytes.
         self.request.connection.set_max_body_size(most + _ASKED_BYTES if ask.act == "push" else _ASKED_BYTES)
         self._backend = await GitBackend.start(repositories.folder, self._variables(path, query), most)
 
@@ -110,14 +110,14 @@ class GitHandler(RequestHandler):
         return {name: value for name, value in given.items() if value}
 
     async def data_received(self, chunk: bytes) -> None:
-        """Pass a part of the body on; the next one is read when git has taken this one."""
+        """Pass on a part of the body; the next one is read when git has taken it."""
         assert self._backend is not None
         self._received += len(chunk)
         if passed := self._commands.take(chunk) if self._commands else chunk:
             await self._backend.feed(passed)
 
     async def get(self) -> None:
-        """The body is over: pass git's reply on."""
+        """Pass on git's reply, after the end of the body."""
         assert self._backend is not None and self._ask is not None
         if self._commands and self._commands.refused:
             self._refuse(403, self._commands.refused)
@@ -141,18 +141,18 @@ class GitHandler(RequestHandler):
         if taken:
             repositories.count(ask.place, self._received)
         else:
-            # Of what git refused it keeps nothing as a rule; what it did keep is there to be seen.
+            # Git usually keeps nothing of a refused push; a measurement shows the exceptions.
             repositories.note_size(ask.place, (await asyncio.to_thread(repositories.measure, ask.place))[0])
         self._tell("hub.pushed" if taken else "hub.push_failed")
 
     post = get
 
     def _refuse(self, status: int, why: str) -> NoReturn:
-        """Say no, in words that git shows to whoever ran it."""
+        """Refuse the request, in words that the git client shows."""
         log.warning("hub.refused", status=status, why=why, by=self.request.remote_ip)
         self.set_status(status)
         self.set_header("Content-Type", "text/plain; charset=utf-8")
-        # Whatever of a body is still to come is not read.
+        # The rest of the body is not read.
         self.set_header("Connection", "close")
         self.finish(f"{why}\n")
         raise Finish
@@ -166,21 +166,21 @@ class GitHandler(RequestHandler):
         )
 
     def log_exception(self, *given: Any) -> None:
-        """A fault of ours, or of the disk."""
+        """Log a fault of the hub or of its disk."""
         if given[0] is not Finish:
             log.error("hub.broke", error=repr(given[1]), repository=self._ask and self._ask.place)
 
     def write_error(self, status_code: int, **_: Any) -> None:
         self.set_header("Content-Type", "text/plain; charset=utf-8")
         self.finish(
-            "the hub could not do that; its log says why\n" if status_code >= 500 else "not a request of git's\n"
+            "the hub could not do that; its log says why\n" if status_code >= 500 else "this is not a git request\n"
         )
 
     def on_finish(self) -> None:
         self._end()
 
     def on_connection_close(self) -> None:
-        """The client is gone, in whatever part of the request."""
+        """Handle a lost client, at any point of the request."""
         super().on_connection_close()
         if self._commands is not None:
             self._tell("hub.push_broke_off")
@@ -196,16 +196,16 @@ class GitHandler(RequestHandler):
 
 
 class HealthHandler(RequestHandler):
-    """`/health`: that the hub is up, for probes, which have no token."""
+    """Answers `/health` for probes, which have no token: the hub is up."""
 
     def get(self) -> None:
-        """Say so."""
+        """Report that the hub is up."""
         self.set_header("Content-Type", "text/plain")
         self.finish("ok\n")
 
 
 def make_server(repositories: RepositoryStore, token: str) -> HTTPServer:
-    """The server of these repositories; it listens nowhere yet."""
+    """Make the server of these repositories; it does not listen yet."""
     hub = Hub(repositories, token, asyncio.Semaphore(AT_ONCE))
     routes: list[Any] = [("/health", HealthHandler), ("/.*", GitHandler, {"hub": hub})]
     return HTTPServer(
@@ -223,6 +223,6 @@ def _is_known(authorization: str, token: str) -> bool:
 
 
 def make_folder(folder: Path) -> Path:
-    """The hub's folder, which only its user can read."""
+    """Make the hub's folder, which only its user can read."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     return folder.resolve()

@@ -1,4 +1,4 @@
-"""A hub from its start to its end: what it needs to start, and what runs in it."""
+"""A hub from start to end: its requirements and its tasks."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from swarm.store.connection import connect
 from swarm.store.store import Store
 
 _GRACE_SECONDS = 10.0
-"""How long requests that have begun may go on when it is told to end."""
+"""Seconds that running requests get to finish at shutdown."""
 _MARK = "redis-mark"
 
 
 def serve(settings: Settings, folder: Path | None, host: str, port: int, *, told: Callable[[str], None]) -> None:
-    """Serve until a signal; `told` is given the address once requests are taken. Raises `ConfigurationError`."""
+    """Serve until a signal; `told` gets the address once requests are accepted. Raises `ConfigurationError`."""
     if not settings.hub_token:
         raise ConfigurationError(
-            "SWARM_HUB_TOKEN is not set: it is what workers must know to push and fetch; `deploy/make-secrets` makes one"
+            "SWARM_HUB_TOKEN is not set: workers need it to push and fetch. `deploy/make-secrets` makes one"
         )
     begin_logging(settings.log_format)
     try:
@@ -38,7 +38,7 @@ def serve(settings: Settings, folder: Path | None, host: str, port: int, *, told
         sockets = bind_sockets(port, host)
     except OSError as error:
         raise ConfigurationError(
-            f"the hub cannot start: {error.strerror or error}; name others with --folder, --host and --port"
+            f"the hub cannot start: {error.strerror or error}; choose others with --folder, --host and --port"
         ) from error
     asyncio.run(_serve(settings, where, sockets, told))
 

@@ -1,1 +1,1 @@
-"""A whole swarm on one machine: its Redis, its workers and Flower, started and stopped by the command line."""
+"""A whole swarm on one machine: Redis, workers and Flower, started and stopped by the command line."""

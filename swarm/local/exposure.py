@@ -1,4 +1,4 @@
-"""What of a worker's host and Redis is open to those it should not be: one list, for `swarm doctor` and for a worker's start."""
+"""Exposures of a worker's host and Redis: one list, for `swarm doctor` and for a worker's start."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SECRET_VARIABLES = ("GOOGLE_APPLICATION_CREDENTIALS", "AWS_SHARED_CREDENTIALS_F
 
 @dataclass(frozen=True)
 class Exposure:
-    """One thing that is open."""
+    """One exposure, with its remedy."""
 
     name: str
     found: str
@@ -31,7 +31,7 @@ class Exposure:
 
 
 def find_exposures(settings: Settings) -> list[Exposure]:
-    """Everything that is open. What cannot be asked, since Redis does not answer, is left out."""
+    """Find all exposures; an unreachable Redis hides its own."""
     return [*_redis(settings), *_ceilings(settings), *_sandbox(settings), *_secrets()]
 
 
@@ -43,14 +43,14 @@ def _redis(settings: Settings) -> Iterator[Exposure]:
     if _takes_anybody(settings):
         yield Exposure(
             "open Redis",
-            f"{hide_password(url)} asks for no password: whoever reaches it has agents work for him on every worker",
+            f"{hide_password(url)} asks for no password: anyone who reaches it can run agents on every worker",
             "set `requirepass` (deploy/make-secrets makes one), and put it into SWARM_REDIS_URL",
         )
     if urlsplit(url).scheme == "redis" and not all(map(_is_loopback, hosts)):
         yield Exposure(
             "readable Redis",
-            f"{hide_password(url)} is reached without TLS: the network between reads prompts, files and the password",
-            "use rediss://, or keep it to a private network that only the fleet is in",
+            f"{hide_password(url)} is reached without TLS: the network can read prompts, files and the password",
+            "use rediss://, or keep it in a private network of the fleet",
         )
     try:
         version = str(server_info(settings).get("redis_version", ""))
@@ -61,7 +61,7 @@ def _redis(settings: Settings) -> Iterator[Exposure]:
 
 
 def _takes_anybody(settings: Settings) -> bool:
-    """Ask as somebody who has no password."""
+    """Whether Redis accepts a connection without a password."""
     try:
         ping_server(without_login(redis_url(settings)))
     except SwarmError:
@@ -84,8 +84,8 @@ def _ceilings(settings: Settings) -> Iterator[Exposure]:
     if missing:
         yield Exposure(
             "no ceiling",
-            f"{' and '.join(missing)} not set: a job of anybody who may write to Redis works in any folder, in any mode",
-            "set them where the worker runs: the folders that workspaces may be in, and the most permissive mode",
+            f"{' and '.join(missing)} not set: jobs from any Redis client may use any folder and mode",
+            "set them where the worker runs: the allowed folders of workspaces, and the most permissive mode",
         )
 
 
@@ -113,5 +113,5 @@ def _secrets() -> Iterator[Exposure]:
         except OSError:
             continue
         if mode & (stat.S_IROTH | stat.S_IWOTH):
-            found = f"{path} holds secrets, and every user of this host reads it"
+            found = f"{path} holds secrets, and every user of this host can read it"
             yield Exposure("readable secrets", found, f"chmod o= {path}")

@@ -1,4 +1,4 @@
-"""Folders and locks of the local stack, used before anything is started or stopped."""
+"""Folders and locks of the local stack, used before anything starts or stops."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ _POLL_SECONDS = 0.05
 
 
 def make_state_folder(settings: Settings) -> Path:
-    """The state folder, made with mode 0700 if it is missing.
+    """Make the state folder with mode 0700 if it is missing.
 
-    The mode of a folder that exists is left alone (it may be a shared one that a person named); what must be
-    private lies in private folders inside it.
+    An existing folder keeps its mode, because it may be a shared one that a person chose. Private files lie in private folders inside it.
     """
     folder = settings.state_folder()
     try:
@@ -33,12 +32,12 @@ def make_state_folder(settings: Settings) -> Path:
 
 
 def make_private_folder(folder: Path) -> Path:
-    """The folder, ours and with mode 0700. Raises `ConfigurationError` if it belongs to someone else."""
+    """Make a folder of our own with mode 0700. Raises `ConfigurationError` if someone else owns it."""
     return private.make_private_folder(folder, remedy="set SWARM_STATE_DIR to another folder")
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file; a reader sees the old or the new text, never a part."""
+    """Write a file atomically: a reader sees the old or the new text, never a part."""
     draft = path.with_suffix(".draft")
     draft.write_text(text)
     draft.replace(path)
@@ -46,7 +45,7 @@ def write_whole(path: Path, text: str) -> None:
 
 @contextlib.contextmanager
 def hold_lock(path: Path, *, deadline_seconds: float) -> Iterator[None]:
-    """Hold the lock of this file; processes and threads alike exclude each other. It is free when its holder dies."""
+    """Hold this file's lock; it excludes processes and threads. It is free when its holder dies."""
     give_up = time.monotonic() + deadline_seconds
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -63,7 +62,7 @@ def hold_lock(path: Path, *, deadline_seconds: float) -> Iterator[None]:
 
 
 def try_lock(descriptor: int, kind: int) -> bool:
-    """Take the lock (`LOCK_EX` or `LOCK_SH`) if nobody is in the way; an old lock of this descriptor is given up."""
+    """Try to take the lock (`LOCK_EX` or `LOCK_SH`); this descriptor's earlier lock is given up."""
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:

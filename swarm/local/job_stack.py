@@ -1,9 +1,9 @@
-"""The stack of one command's job, which stays up for a while for the next command's.
+"""The stack of one command's job, which is kept for a while for the next command.
 
-A worker that such a command starts serves the job that a file names. Once that job has ended the file is emptied, and the worker is
-kept: the next command that has the very same settings and environment (keys, proxies, versions of the code) writes its own job into
-it. Nobody else's job is ever served, and nobody with another key. What nobody has used for `SWARM_KEEP_SECONDS` is ended by
-`python -m swarm.local.job_stack`, which the worker itself starts; `swarm down` ends it as it ends everything.
+A worker started this way serves the job that a file names. Once that job has ended, the file is emptied and the worker is kept. The next
+command with exactly the same settings and environment (keys, proxies, code versions) writes its own job into the file. No other job is
+served, and no command with another key. After `SWARM_KEEP_SECONDS` without use, `python -m swarm.local.job_stack`, started by the worker
+itself, ends the stack; `swarm down` ends it at any time.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ from swarm.local.workers import NewWorker, default_concurrency, end_processes
 from swarm.models.connection import find_credentials
 
 _VOLATILE = ("_", "SHLVL", "PWD", "OLDPWD", "COLUMNS", "LINES")
-"""Variables that differ between two commands of one shell, and mean nothing to a worker."""
+"""Variables that differ between two commands of one shell, and do not matter to a worker."""
 _KILL_SECONDS = 5.0
 _ASK_AGAIN_SECONDS = 10.0
 
 
 @dataclass
 class JobStack:
-    """What runs one job on this machine."""
+    """Processes that run one job on this machine."""
 
     status: StackStatus
     keep: bool = False
-    """To be set when the job has ended: the stack stays up for the next one."""
+    """Set after the job has ended, so that the stack stays up for the next one."""
     newly_kept: bool = False
-    """Whether it is kept now, and was not before."""
+    """Whether the stack is kept now, and was not before."""
 
 
 @contextlib.contextmanager
 def job_stack(settings: Settings, job_id: str, *, concurrency: int | None) -> Iterator[JobStack]:
-    """A stack that serves the job: a fleet that answers, what is up, a worker that was kept, or a new one.
+    """Provide a stack that serves the job: an answering fleet, a running stack, a kept worker, or a new one.
 
-    What was started for it is stopped at the end, unless it is to be kept.
+    Processes started for it are stopped at the end, unless they are to be kept.
     """
     if settings.redis_url is not None or not settings.keep_seconds:
         with temporary_stack(settings, concurrency=concurrency, only_job=job_id) as found:
@@ -71,7 +71,7 @@ def job_stack(settings: Settings, job_id: str, *, concurrency: int | None) -> It
 
 
 def _take_worker(settings: Settings, job_id: str, concurrency: int | None) -> tuple[ProcessRecord | None, bool]:
-    """The worker that is there for this job alone, None if one that is up serves it; and whether it was kept."""
+    """Take a worker for this job alone (None if a running one serves it); also returns whether it was kept."""
     size, fingerprint = concurrency or default_concurrency(), describe_environment(settings)
     for record in load_records(settings):
         if not record.kept:
@@ -92,7 +92,7 @@ def _take_worker(settings: Settings, job_id: str, concurrency: int | None) -> tu
 
 
 def _give_back(settings: Settings, own: ProcessRecord, *, keep: bool) -> bool:
-    """Keep the worker for the next command, or end it; whether it is kept. One of each kind is enough."""
+    """Keep the worker for the next command, or end it; returns whether it is kept. One of each kind is enough."""
     assert own.job_file is not None
     others = [record for record in load_records(settings) if record.kept and record.fingerprint == own.fingerprint]
     if keep and own.process() is not None and not others:
@@ -103,7 +103,7 @@ def _give_back(settings: Settings, own: ProcessRecord, *, keep: bool) -> bool:
 
 
 def _end_kept(settings: Settings, record: ProcessRecord) -> None:
-    """End a worker that has nothing to do: there is nothing that it would have to hand over."""
+    """End an idle worker, which has nothing to hand over."""
     family = record.family()
     for process in family:
         send_signal(process, signal.SIGKILL)
@@ -112,7 +112,7 @@ def _end_kept(settings: Settings, record: ProcessRecord) -> None:
 
 
 def describe_environment(settings: Settings) -> str:
-    """A hash of all that a worker takes from the command that starts it: settings, variables, credentials, the code."""
+    """Hash everything a worker inherits from its command: settings, variables, credentials, code."""
     variables = sorted((name, value) for name, value in os.environ.items() if name not in _VOLATILE)
     found = find_credentials(settings) or ""
     package = Path(__file__).resolve().parents[1]
@@ -135,11 +135,11 @@ def _stamps(folder: Path, pattern: str) -> list[tuple[str, int]]:
     return found
 
 
-# -- the end of it -----------------------------------------------------------------------------------------
+# -- shutting down -----------------------------------------------------------------------------------------
 
 
 class Keeper:
-    """Of a worker with a job file: notices that it has another job, and that nobody has wanted it for long."""
+    """Watches a worker with a job file, for a new job and for a long time without use."""
 
     def __init__(self, settings: Settings, on_change: Callable[[], None]) -> None:
         assert settings.job_file is not None
@@ -148,7 +148,7 @@ class Keeper:
         self._asked_at = 0.0
 
     def __call__(self) -> None:
-        """Look."""
+        """Check the job file and the idle time."""
         job = read_job(self._file)
         if job != self._job:
             self._job = job
@@ -156,7 +156,7 @@ class Keeper:
         try:
             idle = 0.0 if job else time.time() - self._file.stat().st_mtime
         except FileNotFoundError:
-            # The stack has forgotten this worker.
+            # The stack no longer has a record of this worker.
             os.kill(os.getpid(), signal.SIGTERM)
             return
         if idle > self._settings.keep_seconds and time.monotonic() - self._asked_at > _ASK_AGAIN_SECONDS:
@@ -165,14 +165,14 @@ class Keeper:
 
     def _ask_for_the_end(self) -> None:
         state = self._settings.state_folder()
-        # The worker was told where its Redis is; whoever stops a stack must know that it is the stack's own.
+        # The worker got its Redis address from the stack; the process that ends the stack must know that Redis is the stack's own.
         kept = {name: value for name, value in os.environ.items() if name not in ("SWARM_REDIS_URL", "SWARM_JOB_FILE")}
         argv = [sys.executable, "-m", "swarm.local.job_stack"]
         spawn_detached(argv, env=kept, cwd=state, log=stack_folder(self._settings) / "keeping.log")
 
 
 def end_unused(settings: Settings) -> None:
-    """End the workers that have been kept for long enough, and what only they used."""
+    """End the workers that were kept long enough, and the processes that only they used."""
     with hold_stack(settings) as use, changing(settings):
         for record in load_records(settings):
             if record.kept and record.job_file is not None:

@@ -1,4 +1,4 @@
-"""The token that opens the page in a Flower without a login: kept where only the user who started it can read it."""
+"""The token that opens the page in a Flower without a login, readable only by the user who started it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from swarm.local.folders import make_state_folder
 
 
 def token_file(settings: Settings) -> Path:
-    """Where the token is kept, so that it outlives Flower."""
+    """Path of the stored token, which outlives Flower."""
     return settings.state_folder() / "flower-token"
 
 
 def find_token(settings: Settings) -> str | None:
-    """The token, if there is one."""
+    """The stored or configured token, if there is one."""
     if settings.flower_token:
         return settings.flower_token
     try:
@@ -26,7 +26,7 @@ def find_token(settings: Settings) -> str | None:
 
 
 def make_token(settings: Settings) -> str:
-    """The token: the one that is set, or kept, or a new one; where nothing can be kept it lasts as long as this process."""
+    """Return the configured or stored token, or make one; if it cannot be stored, it ends with this process."""
     if known := find_token(settings):
         return known
     token = secrets.token_urlsafe(24)

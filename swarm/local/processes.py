@@ -1,7 +1,6 @@
 """Processes that outlive the command that started them: starting, recognising and ending them.
 
-A process is known by its id and its time of creation, so an id that the system has given to another process is
-never signalled.
+A process is identified by its id and creation time, so a process that reuses the id is never signalled.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ from pathlib import Path
 
 import psutil
 
-# The time of creation is derived from the clock of boot, which the system may correct a little.
+# The creation time is derived from the boot clock, which the system may correct a little.
 _SAME_TIME_SECONDS = 2.0
 _TAIL_BYTES = 8_192
 
 
 def spawn_detached(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: Path) -> psutil.Process:
-    """Start a process in a session of its own, its output appended to `log`; it survives us and our terminal."""
+    """Start a process in its own session, with output appended to `log`; it survives our terminal and us."""
     descriptor = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         child = subprocess.Popen(
@@ -36,15 +35,15 @@ def spawn_detached(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, lo
         )
     finally:
         os.close(descriptor)
-    # Before it can be collected: one that ends at once is still there to be named.
+    # Read before the process is reaped, so that one that ends at once can still be identified.
     process = psutil.Process(child.pid)
-    # While we live we are its parent: somebody has to collect it, or a dead child would look like a living one.
+    # While we live, we must reap this child, or a dead one would look alive.
     threading.Thread(target=child.wait, name=f"collect-{child.pid}", daemon=True).start()
     return process
 
 
 def find_process(pid: int, created: float) -> psutil.Process | None:
-    """The living process with this id that was created at this time, or None."""
+    """Find the living process with this id and creation time, or None."""
     try:
         process = psutil.Process(pid)
         if abs(process.create_time() - created) > _SAME_TIME_SECONDS:
@@ -55,7 +54,7 @@ def find_process(pid: int, created: float) -> psutil.Process | None:
 
 
 def is_alive(process: psutil.Process) -> bool:
-    """Whether it runs; a dead one that nobody has collected does not."""
+    """Whether the process runs; a zombie does not."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.Error:
@@ -63,7 +62,7 @@ def is_alive(process: psutil.Process) -> bool:
 
 
 def descendants(process: psutil.Process) -> set[psutil.Process]:
-    """All living processes below this one, now."""
+    """All living descendants of this process."""
     try:
         return set(process.children(recursive=True))
     except psutil.Error:
@@ -71,7 +70,7 @@ def descendants(process: psutil.Process) -> set[psutil.Process]:
 
 
 def session_members(leader_pid: int, mark: tuple[str, str]) -> set[psutil.Process]:
-    """What a dead leader left behind: processes of its session that carry this variable in their environment."""
+    """Living processes of a dead leader's session that carry this variable in their environment."""
     name, value = mark
     members = set()
     for process in psutil.process_iter():
@@ -93,13 +92,13 @@ def wait_for_exit(processes: Iterable[psutil.Process], *, deadline_seconds: floa
 
 
 def send_signal(process: psutil.Process, number: int) -> None:
-    """Signal it if it still is the process that we mean."""
+    """Signal a process if its id still belongs to it."""
     with contextlib.suppress(psutil.Error):
         process.send_signal(number)
 
 
 def tail_log(log: Path, *, lines: int = 12) -> str:
-    """The last lines of a log, to be quoted in an error."""
+    """The last lines of a log, for an error message."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))

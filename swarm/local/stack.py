@@ -1,7 +1,7 @@
-"""The local stack: Redis, workers, Flower and the hub of one state folder, brought up and down as a whole.
+"""The local stack of one state folder: Redis, workers, Flower and the hub.
 
-Everything runs detached and is found again through records on disk, so any later command can ask about it or stop
-it. One command at a time changes a stack (a lock on its folder).
+Everything runs detached and is found through records on disk, so any later command can inspect or stop it. A lock on its folder
+allows one command at a time to change a stack.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from swarm.local.workers import (
 from swarm.store.connection import broker_transport_options, broker_url, ping_server
 
 GRACE_SECONDS = 20.0
-"""How long workers may take to reach a turn boundary when the stack goes down."""
+"""Seconds that workers may take to reach a turn boundary when the stack stops."""
 
 _FLOWER_GRACE_SECONDS = 5.0
 _HUB_GRACE_SECONDS = 15.0
@@ -43,7 +43,7 @@ _KEPT_LOGS = 20
 
 
 class WorkerStatus(BaseModel, frozen=True, from_attributes=True):
-    """A worker that runs."""
+    """A running worker."""
 
     pid: int
     concurrency: int
@@ -52,15 +52,15 @@ class WorkerStatus(BaseModel, frozen=True, from_attributes=True):
     ready: bool
     base_url: str | None
     only_job: str | None = None
-    """The one job that it is for."""
+    """The only job that the worker serves."""
     temporary: bool
-    """It was started for the time of a command."""
+    """Whether the worker was started for one command."""
     kept: bool = False
-    """It waits for the job of the next command."""
+    """Whether the worker waits for the next command's job."""
 
 
 class FlowerStatus(BaseModel, frozen=True, from_attributes=True):
-    """Flower, running."""
+    """A running Flower."""
 
     pid: int
     url: str
@@ -68,7 +68,7 @@ class FlowerStatus(BaseModel, frozen=True, from_attributes=True):
 
 
 class HubStatus(BaseModel, frozen=True, from_attributes=True):
-    """The hub, running."""
+    """A running hub."""
 
     pid: int
     url: str
@@ -76,7 +76,7 @@ class HubStatus(BaseModel, frozen=True, from_attributes=True):
 
 
 class StackStatus(BaseModel, frozen=True):
-    """What runs now."""
+    """The running parts of the stack."""
 
     redis: RedisStatus
     workers: list[WorkerStatus]
@@ -92,9 +92,9 @@ def up(
     flower_port: int | None = None,
     base_url: str | None = None,
 ) -> StackStatus:
-    """Bring the stack up to this size and return when it takes work; what runs already is kept.
+    """Start the missing parts of a stack of this size, and return when it takes work.
 
-    If something does not start, what this call started is stopped again and `ConfigurationError` says why.
+    Running parts are kept. If a part does not start, the parts started by this call are stopped, and `ConfigurationError` is raised.
     """
     with changing(settings):
         new = NewWorker(concurrency, base_url or settings.base_url)
@@ -116,7 +116,7 @@ def down(settings: Settings, *, keep_redis: bool = False, grace_seconds: float =
 
 
 def status(settings: Settings) -> StackStatus:
-    """What runs now, checked against the system; changes nothing."""
+    """Report the running parts, checked against the system; changes nothing."""
     workers, flower, hub = [], None, None
     for record in load_records(settings):
         if record.process() is None:
@@ -134,12 +134,12 @@ def status(settings: Settings) -> StackStatus:
 
 
 def running(settings: Settings) -> bool:
-    """Whether a stack of this state folder takes work: its Redis answers and one of its workers is ready."""
+    """Whether this state folder's stack takes work: its Redis answers and one of its workers is ready."""
     return bool(_ready_workers(settings)) and read_redis_status(settings).running
 
 
 def has_worker(settings: Settings) -> bool:
-    """Whether somebody would run an agent: a worker of this stack, or any worker on the Redis that is set."""
+    """Whether a worker of this stack, or any worker on the configured Redis, would run an agent."""
     return bool(_ready_workers(settings)) or _fleet_answers(settings)
 
 
@@ -152,10 +152,10 @@ def temporary_stack(
     base_url: str | None = None,
     only_job: str | None = None,
 ) -> Iterator[StackStatus]:
-    """A stack for the time of one command: starts what is missing, and stops that, and only that, at the end.
+    """Provide a stack for one command: start the missing parts, and stop only those at the end.
 
-    Commands that run at the same time share it; the last of them stops it, however the others ended. `up` meanwhile
-    makes it permanent. With `only_job`, a worker that is started takes that job alone, and is nobody else's.
+    Concurrent commands share it; the last one stops it, however the others ended. `up` meanwhile makes it permanent. With `only_job`, a new
+    worker takes that job alone.
     """
     base_url = base_url or settings.base_url
     with hold_stack(settings) as use:
@@ -173,16 +173,16 @@ def temporary_stack(
                 if try_lock(use, fcntl.LOCK_EX):
                     stop_temporary(settings)
                 elif only_job is not None:
-                    # The stack stays for others, but nobody else has a use for this job's worker.
+                    # The stack stays for others, but only this job can use its worker.
                     own = [record for record in load_records(settings) if record.only_job == only_job]
                     _end(settings, own, GRACE_SECONDS)
 
 
 @contextlib.contextmanager
 def hold_stack(settings: Settings) -> Iterator[int]:
-    """Be one of those who use the stack; yields the descriptor of their lock, which whoever is alone can have for itself."""
+    """Register as a user of the stack; yields the shared lock, which the last user can make exclusive."""
     with changing(settings):
-        # Shared by those who use the stack; the system drops it for those who are killed.
+        # Users share the lock; the system releases it when a user is killed.
         use = os.open(stack_folder(settings) / "users", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try_lock(use, fcntl.LOCK_SH)
     try:
@@ -197,9 +197,9 @@ def hold_stack(settings: Settings) -> Iterator[int]:
 def start_missing(
     settings: Settings, workers: int, new: NewWorker, flower_port: int | None = None
 ) -> list[ProcessRecord]:
-    """Start what is missing of so many workers like the new one; returns what it started, ready."""
+    """Start missing workers like the new one, up to `workers`, with Redis, the hub and Flower; returns them, ready."""
     dead = [record for record in load_records(settings) if record.process() is None]
-    end_processes(settings, dead, grace_seconds=0.0)  # a worker that was killed may have left its children
+    end_processes(settings, dead, grace_seconds=0.0)  # a killed worker may have left its children
     present = load_records(settings)
     running_workers = [record for record in present if record.serves(new.only_job)]
     _refuse_other_server(running_workers, new.base_url)
@@ -210,14 +210,14 @@ def start_missing(
         if new.temporary and not had_redis:
             _redis_mark(settings).touch()
         ping_server(ensure_redis(settings))
-        # Before the workers, who need it; one that somebody else runs there will do.
+        # Started before the workers, which need it; an already running one is used.
         if own_hub is not None and not listens(own_hub):
             started.append(start_hub(settings, own_hub, temporary=new.temporary))
         for _ in range(workers - len(running_workers)):
             started.append(start_worker(settings, new))
         if flower_port is not None and not any(record.kind == "flower" for record in present):
             started.append(start_flower(settings, port=flower_port))
-        # Also those that another command started and did not see to the end.
+        # Includes processes of a command that ended before they were ready.
         wait_until_ready([*running_workers, *started])
         return started
     except BaseException:
@@ -249,7 +249,7 @@ def _refuse_fleet(settings: Settings, base_url: str | None) -> None:
 def _keep(settings: Settings) -> None:
     _redis_mark(settings).unlink(missing_ok=True)
     for record in load_records(settings):
-        # A worker for one job ends with it.
+        # A worker for one job ends with that job.
         if record.temporary and record.only_job is None and record.job_file is None:
             save_record(settings, record.model_copy(update={"temporary": False}))
 
@@ -258,18 +258,18 @@ def _keep(settings: Settings) -> None:
 
 
 def _end(settings: Settings, records: Sequence[ProcessRecord], grace_seconds: float) -> None:
-    # Flower after the workers, so that it still shows how they end, and the hub, so that they can still push; Redis last of all.
+    # End Flower after the workers, so that it shows their end, and the hub, so that they can push; Redis comes last.
     for kind, patience in (("worker", grace_seconds), ("flower", _FLOWER_GRACE_SECONDS), ("hub", _HUB_GRACE_SECONDS)):
         end_processes(settings, [record for record in records if record.kind == kind], grace_seconds=patience)
     _prune_logs(settings)
 
 
 def stop_temporary(settings: Settings) -> None:
-    """Stop what was started for the time of commands, once none of them is left, but for what is kept for the next one."""
+    """Stop the commands' temporary processes after the last command, except those kept for the next one."""
     records = [record for record in load_records(settings) if record.temporary]
     _end(settings, [record for record in records if not record.kept], GRACE_SECONDS)
     if any(record.kept and record.process() is not None for record in records):
-        # They need it.
+        # Kept workers need Redis.
         return
     if _redis_mark(settings).exists():
         stop_redis(settings)
@@ -286,14 +286,14 @@ def _prune_logs(settings: Settings) -> None:
 
 
 def _ready_workers(settings: Settings) -> list[ProcessRecord]:
-    """Those that take any job."""
+    """Ready workers that take any job."""
     records = [record for record in load_records(settings) if record.kind == "worker"]
     return [record for record in records if record.only_job is None and record.job_file is None and record.ready]
 
 
 def _fleet_answers(settings: Settings) -> bool:
-    """Whether any worker serves our queue on a Redis that is not ours; takes a second if none does."""
-    from kombu import Connection  # only a Redis that is not ours is asked this way
+    """Whether any worker serves our queue on a configured Redis; takes a second if none does."""
+    from kombu import Connection  # only needed for a configured Redis
     from kombu.pidbox import Mailbox
 
     if settings.redis_url is None:
@@ -307,7 +307,7 @@ def _fleet_answers(settings: Settings) -> bool:
 
 @contextlib.contextmanager
 def changing(settings: Settings) -> Iterator[None]:
-    """A stretch in which this command alone changes the stack."""
+    """Allow only this command to change the stack during the block."""
     make_state_folder(settings)
     folder = make_private_folder(stack_folder(settings))
     with hold_lock(folder / "lock", deadline_seconds=_LOCK_SECONDS):
@@ -315,5 +315,5 @@ def changing(settings: Settings) -> Iterator[None]:
 
 
 def _redis_mark(settings: Settings) -> Path:
-    """Exists while the local Redis runs only for the commands that use it."""
+    """Path of the file that marks the local Redis as temporary, for the commands that use it."""
     return stack_folder(settings) / "temporary-redis"

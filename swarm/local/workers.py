@@ -1,4 +1,4 @@
-"""Starting and ending the stack's own processes: Celery workers, Flower and the hub, each with a record on disk."""
+"""Start and end the stack's processes: Celery workers, Flower and the hub, each with a record on disk."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ _POLL_SECONDS = 0.02
 
 
 def default_concurrency() -> int:
-    """How many agents a worker runs at a time unless it is told: they mostly wait, so four for each processor, 8 to 20."""
+    """Default number of a worker's concurrent agents: four per processor, 8 to 20, because agents mostly wait."""
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(20, max(8, 4 * processors))
 
 
 @dataclass(frozen=True)
 class NewWorker:
-    """How a worker is started; the fields are those of its record."""
+    """Parameters of a new worker, as in its record."""
 
     concurrency: int | None = None
     base_url: str | None = None
@@ -52,7 +52,7 @@ class NewWorker:
 
 
 def start_worker(settings: Settings, new: NewWorker) -> ProcessRecord:
-    """Start a worker, for one job if it is named, and note it; `wait_until_ready` tells when it takes tasks."""
+    """Start a worker, for one job if it is named, and record it. `wait_until_ready` waits until it takes tasks."""
     settings = settings.model_copy(update={"only_job": new.only_job, "job_file": new.job_file})
     facts = {**vars(new), "concurrency": new.concurrency or default_concurrency()}
     arguments = [*_CELERY, "worker", "-c", str(facts["concurrency"]), "--loglevel", "INFO"]
@@ -60,27 +60,27 @@ def start_worker(settings: Settings, new: NewWorker) -> ProcessRecord:
 
 
 def start_flower(settings: Settings, *, port: int) -> ProcessRecord:
-    """Start Flower for this machine alone and note it. Port 0 takes a free one; a taken one is refused."""
+    """Start Flower for this machine alone, and record it. Port 0 takes a free one; a taken one is refused."""
     port = _check_port(port)
     arguments = [*_CELERY, *flower_arguments("127.0.0.1", port)]
     return _start(settings, "flower", arguments, settings.base_url, url=f"http://127.0.0.1:{port}")
 
 
 def start_hub(settings: Settings, address: tuple[str, int], *, temporary: bool) -> ProcessRecord:
-    """Start the hub at an address of this machine and note it."""
+    """Start the hub at an address of this machine, and record it."""
     host, port = address
     arguments = ["swarm", "hub", "--host", host, "--port", str(port)]
     return _start(settings, "hub", arguments, settings.base_url, url=http_address(host, port), temporary=temporary)
 
 
 def flower_arguments(address: str, port: int) -> list[str]:
-    """Celery's arguments for Flower; its configuration guards it."""
+    """Celery's arguments for Flower; its configuration protects it."""
     configuration = Path(__file__).resolve().parents[1] / "web" / "flower_config.py"
     return ["flower", f"--address={address}", f"--port={port}", f"--conf={configuration}"]
 
 
 def wait_until_ready(records: Sequence[ProcessRecord]) -> None:
-    """Return when all take work. Raises `ConfigurationError` with the end of the log of one that died or is late."""
+    """Wait until all take work. Raises `ConfigurationError` with the log's end of one that died or is late."""
     give_up = time.monotonic() + _READY_SECONDS
     waiting = list(records)
     while waiting:
@@ -102,10 +102,10 @@ def wait_until_ready(records: Sequence[ProcessRecord]) -> None:
 
 
 def end_processes(settings: Settings, records: Sequence[ProcessRecord], *, grace_seconds: float) -> None:
-    """End these, with everything below them, and forget them.
+    """End these processes with all their descendants, and remove their records.
 
-    First they may finish (a worker's agents go back to the queue at their next turn boundary), then they are told
-    to stop where they are, and what is still there is killed. Rescue puts the killed agents back.
+    First they may finish: a worker's agents return to the queue at their next turn boundary. Then they are signalled to stop at once, and
+    the remaining ones are killed. Rescue requeues the killed agents.
     """
     families = {process for record in records for process in record.family()}
     for number, patience in ((signal.SIGTERM, grace_seconds), (signal.SIGQUIT, _QUIT_SECONDS)):
@@ -113,7 +113,7 @@ def end_processes(settings: Settings, records: Sequence[ProcessRecord], *, grace
         for leader in leaders:
             send_signal(leader, number)
         wait_for_exit(leaders, deadline_seconds=patience)
-        # Tools that a worker started meanwhile, or that it left behind.
+        # Includes tools that a worker started meanwhile or left behind.
         families |= {process for record in records for process in record.family()}
     _kill(families)
     for record in records:
@@ -143,7 +143,7 @@ def _start(
     process = spawn_detached(
         [sys.executable, "-m", *arguments],
         env=_environment(settings, record_id, base_url),
-        # Not the checkout: its top-level folders would hide modules of the standard library.
+        # Not the checkout, whose top-level folders would hide standard library modules.
         cwd=settings.state_folder(),
         log=log,
     )
@@ -160,7 +160,7 @@ def _start(
 
 
 def _environment(settings: Settings, record_id: str, base_url: str | None) -> dict[str, str]:
-    """Our environment, but with these settings: they need not be those that our environment states."""
+    """This process's environment with the settings' values, which may differ."""
     variables = settings.model_dump(mode="json") | {
         "redis_url": redis_url(settings),
         "state_dir": str(settings.state_folder()),
@@ -183,7 +183,7 @@ def _environment(settings: Settings, record_id: str, base_url: str | None) -> di
 
 
 def _is_installed(root: str) -> bool:
-    """Whether a new interpreter finds our package by itself: its folder comes after the standard library's."""
+    """Whether a new interpreter finds our package, because its folder comes after the standard library's."""
     standard = sysconfig.get_path("stdlib")
     after = sys.path[sys.path.index(standard) + 1 :] if standard in sys.path else sys.path
     return any(Path(entry).resolve() == Path(root) for entry in after if entry)
@@ -198,7 +198,7 @@ def _is_ready(record: ProcessRecord) -> bool:
 
 
 def listens(address: tuple[str, int]) -> bool:
-    """Whether somebody takes connections there."""
+    """Whether a server accepts connections at this address."""
     try:
         with socket.create_connection(address, timeout=1):
             return True
@@ -219,15 +219,15 @@ def _check_port(port: int) -> int:
 
 
 def find_own_hub(settings: Settings) -> tuple[str, int] | None:
-    """Where the stack's hub has to listen; None where the hub is another machine's, no server, or not set.
+    """The address for the stack's own hub; None if the hub is on another machine, not a server, or not set.
 
-    Raises `ConfigurationError` where it would be ours and lacks its token.
+    Raises `ConfigurationError` if the hub would be ours and its token is missing.
     """
     parts = urlsplit(settings.hub or "")
     if parts.scheme != "http" or parts.hostname not in LOOPBACK:
         return None
     if not settings.hub_token:
         raise ConfigurationError(
-            f"SWARM_HUB is {settings.hub}, on this machine, and SWARM_HUB_TOKEN is not set: any secret word, the same everywhere"
+            f"SWARM_HUB is {settings.hub}, on this machine, and SWARM_HUB_TOKEN is not set. Set the same secret everywhere"
         )
     return parts.hostname, parts.port or 80

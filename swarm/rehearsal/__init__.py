@@ -1,4 +1,4 @@
-"""A local server of the Messages API with scripted replies: demos, tests and load tests that spend no tokens.
+"""A local Messages API server with scripted replies, for demos and tests without tokens.
 
-The real SDK talks to it over real HTTP; only the model behind it is an actor.
+The real SDK talks to it over real HTTP; only the model is replaced.
 """

@@ -1,6 +1,6 @@
-"""HTTP/1.1 on one connection: reading requests, writing responses.
+"""HTTP/1.1 on one connection: read requests, write responses.
 
-Written out instead of taken from `http.server`, whose header parsing alone costs more than the rest of a request here.
+`http.server` is not used, because its header parsing alone costs more than the rest of a request here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Headers = list[tuple[str, str]]
 
 
 class RequestRefused(SwarmError):
-    """A request that the API would answer with an error; by the stable `code` the SDK tells causes of one status apart."""
+    """A request that the API would answer with an error; the stable `code` distinguishes causes of one status."""
 
     def __init__(
         self,
@@ -42,18 +42,18 @@ class Request(NamedTuple):
 
     method: str
     path: str
-    """Without the query."""
+    """The path without the query."""
     headers: dict[str, str]
-    """By lower-case name."""
+    """Headers by lower-case name."""
     body: bytes
 
     @property
     def keep_alive(self) -> bool:
-        """Whether the client wants to use the connection again."""
+        """Whether the client wants to reuse the connection."""
         return self.headers.get("connection", "").lower() != "close"
 
     def json(self) -> Any:
-        """What the body says. Raises `RequestRefused`."""
+        """Parse the body as JSON. Raises `RequestRefused`."""
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError) as error:
@@ -61,7 +61,7 @@ class Request(NamedTuple):
 
     @property
     def api_key(self) -> str:
-        """The key as a bearer token or as `x-api-key`; empty if there is none."""
+        """The key from a bearer token or `x-api-key`; empty if there is none."""
         scheme, _, token = self.headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer" and token.strip():
             return token.strip()
@@ -69,9 +69,9 @@ class Request(NamedTuple):
 
 
 def read_request(stream: io.BufferedIOBase) -> Request | None:
-    """The next request, or None when the client has closed the connection.
+    """Read the next request, or return None when the client has closed the connection.
 
-    Raises `RequestRefused` for bytes that are not a request we can read; the connection cannot be used any further.
+    Raises `RequestRefused` for bytes that are not a valid request; the connection cannot be used afterwards.
     """
     line = stream.readline(_MAX_LINE_BYTES)
     if not line:
@@ -86,7 +86,7 @@ def read_request(stream: io.BufferedIOBase) -> Request | None:
             break
         name, colon, value = line.decode("latin-1").partition(":")
         if not colon or len(headers) >= _MAX_HEADERS:
-            raise RequestRefused("headers that cannot be read", status=400)
+            raise RequestRefused("the headers are malformed", status=400)
         headers[name.lower()] = value.strip()
     if parts[2] == "HTTP/1.0":
         headers["connection"] = "close"
@@ -95,7 +95,7 @@ def read_request(stream: io.BufferedIOBase) -> Request | None:
 
 def _read_body(stream: io.BufferedIOBase, headers: dict[str, str]) -> bytes:
     if "transfer-encoding" in headers:
-        raise RequestRefused("a request body needs a Content-Length; chunked requests are not read here", status=411)
+        raise RequestRefused("a request body needs a Content-Length; chunked requests are not supported", status=411)
     length = headers.get("content-length", "0")
     if not length.isdigit():
         raise RequestRefused(f"Content-Length must be a number, not {length!r}", status=400)
@@ -108,22 +108,22 @@ def _read_body(stream: io.BufferedIOBase, headers: dict[str, str]) -> bytes:
         try:
             return gzip.decompress(body)
         except (OSError, EOFError, zlib.error) as error:
-            raise RequestRefused(f"a body that says it is gzip but is not: {error}", status=400) from error
+            raise RequestRefused(f"the body is not gzip, as its header claims: {error}", status=400) from error
     return body
 
 
 def format_head(status: int, headers: Headers) -> bytes:
-    """Status line and headers."""
+    """Format the status line and headers."""
     phrase = HTTPStatus(status).phrase if status in HTTPStatus._value2member_map_ else "Overloaded"
     lines = [f"HTTP/1.1 {status} {phrase}", *(f"{name}: {value}" for name, value in headers), "", ""]
     return "\r\n".join(lines).encode("latin-1", "replace")
 
 
 def format_response(status: int, headers: Headers, body: bytes, content_type: str = "application/json") -> bytes:
-    """A whole response, to be sent in one go."""
+    """Format a whole response, to send in one piece."""
     return format_head(status, [("content-type", content_type), ("content-length", str(len(body))), *headers]) + body
 
 
 def format_chunk(data: bytes) -> bytes:
-    """One piece of a response whose length is not known beforehand; an empty one ends it."""
+    """Format one chunk of a response of unknown length; an empty chunk ends it."""
     return b"%x\r\n%b\r\n" % (len(data), data)

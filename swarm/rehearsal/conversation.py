@@ -1,4 +1,4 @@
-"""A request as the script sees it: whose conversation it is, how far it has come, and what was said last."""
+"""A request as the script sees it: agent type, turn, and latest texts and results."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ _WORKSPACE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """What rules, faults and scripts look at."""
+    """The data that rules, faults and scripts examine."""
 
     model: str
     definition: str | None
-    """The agent type that the system prompt states, in `Your agent type is "<name>".`"""
+    """Agent type from the system prompt's `Your agent type is "<name>".`"""
     prompt: str
-    """The user's text before the first reply."""
+    """User text before the first reply."""
     turn: int
-    """How many replies there are already."""
+    """Number of replies so far."""
     last_text: str
-    """The user's text since the last reply."""
+    """User text since the last reply."""
     last_results: tuple[str, ...]
-    """The tool results since the last reply, in order."""
+    """Tool results since the last reply, in order."""
     results: tuple[str, ...]
-    """Every tool result of the conversation, in order."""
+    """All tool results of the conversation, in order."""
     workspace: str
-    """The folder that the prompt or the system prompt names in a line `Workspace: …`; empty if none does."""
+    """Folder in a line `Workspace: …` of the prompt or system prompt; empty if there is none."""
     tools_allowed: bool
     messages: int
     summarizing: bool = False
-    """A summary of it is asked for, not its next reply."""
+    """Whether the request asks for a summary instead of the next reply."""
 
     @property
     def last_result(self) -> str:
-        """The latest tool results as one text."""
+        """The latest tool results, joined to one text."""
         return "\n".join(self.last_results)
 
 
 def read_conversation(body: dict[str, Any]) -> Conversation:
-    """Read a request that has passed the checks."""
+    """Read a validated request."""
     system = text_of(body.get("system") or "")
     prompt: list[str] = []
     last_texts: list[str] = []
@@ -96,18 +96,18 @@ def read_conversation(body: dict[str, Any]) -> Conversation:
 
 
 def text_of(content: str | list[dict[str, Any]]) -> str:
-    """The text of a string or of a list of blocks; blocks that are not text say nothing."""
+    """Text of a string or of content blocks; blocks of other types are ignored."""
     if isinstance(content, str):
         return content
     return "\n".join(block["text"] for block in content if block.get("type") == "text")
 
 
 def default_summary(replies: int) -> str:
-    """What a summary says where the scenario has no words for it; the count keeps scripts in step."""
+    """Make the summary for a scenario without its own; its count lets scripts continue at the right turn."""
     return f"(rehearsed) Summary of {replies} replies."
 
 
 def counted_replies(text: str) -> int:
-    """How many replies a summary stands for, if it says so."""
+    """Number of replies that a summary replaces, if it states one."""
     found = _COUNT.findall(text)
     return int(found[-1]) if found else 0

@@ -1,7 +1,7 @@
-"""What the server answers on each path: messages, token counts, models, and its own statistics.
+"""The server's replies per path: messages, token counts, models, and its own statistics.
 
-A request to `/v1/messages` passes, in this order: the key, the API's rules, the model's name, the rate limits, the
-faults, the script. It is recorded before the last byte of its reply is sent, so who has the reply finds the record.
+A request to `/v1/messages` passes these in order: the key, the API's rules, the model's name, the rate limits, the faults, the
+script. Its record is stored before the last byte of the reply is sent, so the client can find it.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from swarm.rehearsal.script import Script
 Send = Callable[[bytes], None]
 
 _FIRST_BYTE_SHARE = 0.25
-"""How much of a reply's latency passes before it begins; from then on its prefix is in the cache."""
+"""Share of a reply's latency before its first byte; then its prefix is in the cache."""
 _HANG_SECONDS = 600.0
 _SLOW_SECONDS = 5.0
 _LEAST_TOKENS = 1_000
-"""With less room than this no summary comes about."""
+"""Minimum free tokens for a summary."""
 _WINDOW = 1_000_000
-"""Of a model that the table of prices does not know."""
+"""Context window of a model that is missing from the price table."""
 _SHOWN_CHARACTERS = 400
 _MODELS = ("claude-haiku-4-5", "claude-sonnet-5-5", "claude-opus-5-5")
-"""Listed when the scenario names none."""
+"""Models listed if the scenario names none."""
 
 _log = EventLog(__name__)
 
 
 @dataclass
 class _HttpExchange:
-    """One request to `/v1/messages` on its way."""
+    """One request to `/v1/messages` in progress."""
 
     request: Request
     send: Send
@@ -52,7 +52,7 @@ class _HttpExchange:
 
 
 class Endpoints:
-    """The paths of one server, playing one scenario."""
+    """The paths of one server that plays one scenario."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class Endpoints:
         self._numbers = itertools.count(1)
 
     def stats(self) -> dict[str, Any]:
-        """What has happened so far, in totals."""
+        """Totals so far."""
         return {**self._ledger.stats(), **self._provider.stats()}
 
     def serve(self, request: Request, send: Send) -> bool:
@@ -123,7 +123,7 @@ class Endpoints:
         return body
 
     def _answer_alone(self, body: dict[str, Any]) -> dict[str, Any]:
-        """The reply to a body that came otherwise than as a request of its own."""
+        """Reply to a body that is not a request of its own, such as one in a batch."""
         body = self._read_body(body)
         conversation = read_conversation(body)
         fault = self._faults.pick(conversation)
@@ -186,7 +186,7 @@ class Endpoints:
             raise RequestRefused(
                 f"prompt is too long: {prefix.total_tokens} tokens > {self._window(body['model'])} maximum"
             )
-        if body["max_tokens"] == 0:  # only warms the cache, so nothing of the script is used up
+        if body["max_tokens"] == 0:  # only warms the cache, so the script does not advance
             content: list[dict[str, Any]] = []
             stop_reason, source, latency, override = "max_tokens", "warm-up", None, None
         else:
@@ -218,7 +218,7 @@ class Endpoints:
     def _compose(
         self, body: dict[str, Any], prefix: Measured, reply: ScriptedReply, most: int, room: int
     ) -> tuple[list[dict[str, Any]], str]:
-        """The content of a reply that may have `most` tokens, in a window that has `room` for so many, and why it stops."""
+        """Build a reply's content, and its stop reason, with at most `most` tokens in a window with `room` tokens."""
         if body.get("compaction") is not None:
             if reply.stop_reason is not None or most < _LEAST_TOKENS:
                 return [], reply.stop_reason or ("max_tokens" if most < room else "model_context_window_exceeded")
@@ -256,7 +256,7 @@ class Endpoints:
         if seconds and self._closing.wait(seconds):
             return False
         if fault is not None and kind == "stream_error":
-            # Without a stream there is nothing to break within, so the same overload is a plain error.
+            # Without a stream nothing can break midway, so this overload is a plain error.
             raise _rehearsed_error(fault, "529")
         data = format_response(200, self._headers(exchange.record.request_id), wire.encode_json(message))
         if kind == "cut":
@@ -294,7 +294,7 @@ class Endpoints:
     def _send_pieces(
         self, send: Send, head: bytes, pieces: Iterable[bytes], end: bytes, seconds: float, record: RequestRecord
     ) -> bool:
-        """Send the first piece at once and the others spread evenly over `seconds`."""
+        """Send the first piece at once, and spread the others evenly over `seconds`."""
         first, *rest = pieces
         send(head + format_chunk(first))
         for number, piece in enumerate(rest, start=1):
@@ -328,7 +328,7 @@ class Endpoints:
     def _check_key(self, request: Request) -> None:
         if not request.api_key:
             raise RequestRefused(
-                "no API key: send one as `Authorization: Bearer` or `x-api-key` (any text will do here)",
+                "no API key: send one as `Authorization: Bearer` or `x-api-key` (any text is accepted here)",
                 status=401,
                 kind="authentication_error",
             )
@@ -357,7 +357,7 @@ class Endpoints:
 
 
 def _scope(exchange: _HttpExchange, body: dict[str, Any]) -> str:
-    """Whose cache it is."""
+    """Scope of the cache: the model and the key."""
     return f"{body['model']}\0{exchange.request.api_key}"
 
 

@@ -1,4 +1,4 @@
-"""Which request is struck by which fault. Given the order of requests, the same ones are struck every time."""
+"""Selection of faults for requests; it is deterministic for a given order of requests."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ ERRORS: dict[str, tuple[int, str, str]] = {
     "compaction_unavailable": (529, "overloaded_error", "Compaction is temporarily unavailable, as rehearsed."),
     "spend_limit": (429, "rate_limit_error", "The monthly spend limit has been reached, as rehearsed."),
 }
-"""Faults that are answered instead of the script: status, error type, message."""
+"""Faults that replace the reply: status, error type, message."""
 
 
 class FaultPlan:
-    """A scenario's faults, and what each has seen and done so far."""
+    """A scenario's faults, with their counts so far."""
 
     def __init__(self, faults: tuple[Fault, ...], seed: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._began = clock, 0.0
@@ -36,7 +36,7 @@ class FaultPlan:
         self._lock = threading.Lock()
 
     def pick(self, conversation: Conversation) -> Fault | None:
-        """The fault that strikes this request, if any: the first that is due. Every fault counts every request."""
+        """Pick the first due fault for this request, if any. Every fault counts every request."""
         if not self._faults:
             return None
         with self._lock:

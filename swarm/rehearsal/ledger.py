@@ -1,4 +1,4 @@
-"""What the server remembers of its requests: the latest ones in short, and totals over all."""
+"""Records of the server's latest requests, and totals over all of them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _UNMATCHED_KEPT = 100
 
 @dataclass(frozen=True, slots=True)
 class RequestRecord:
-    """One request to `/v1/messages`, in short."""
+    """Summary of one request to `/v1/messages`."""
 
     time: float
-    """When it was answered, in seconds since the epoch."""
+    """Time of the reply, in seconds since the epoch."""
     request_id: str
     status: int
     model: str | None = None
@@ -30,13 +30,13 @@ class RequestRecord:
     """Tokens by class; None if nothing was charged."""
     fault: str | None = None
     source: str | None = None
-    """Which rule or script answered."""
+    """Rule or script that answered."""
     error: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Unmatched:
-    """A request that the scenario had no reply for."""
+    """A request without a reply in the scenario."""
 
     definition: str | None
     turn: int
@@ -46,7 +46,7 @@ class Unmatched:
 
 
 class Ledger:
-    """Totals and records of one server; safe to use from every connection's thread."""
+    """Totals and records of one server; safe to use from the thread of any connection."""
 
     def __init__(self) -> None:
         self.requests: deque[RequestRecord] = deque(maxlen=_RECORDS_KEPT)
@@ -61,24 +61,24 @@ class Ledger:
         self._peak_in_flight = 0
 
     def begin(self) -> None:
-        """A request has arrived."""
+        """Count the start of a request."""
         with self._lock:
             self._in_flight += 1
             self._peak_in_flight = max(self._peak_in_flight, self._in_flight)
 
     @property
     def in_flight(self) -> int:
-        """How many requests are under way."""
+        """Number of requests in progress."""
         with self._lock:
             return self._in_flight
 
     def end(self) -> None:
-        """That request is over."""
+        """Count the end of a request."""
         with self._lock:
             self._in_flight -= 1
 
     def record(self, record: RequestRecord) -> None:
-        """Note a request just before its reply is complete, so that whoever has the reply finds the record."""
+        """Record a request just before its reply is complete, so that the client can find it."""
         with self._lock:
             self.requests.append(record)
             self._count += 1
@@ -91,12 +91,12 @@ class Ledger:
                 self._tokens.update(record.usage)
 
     def record_unmatched(self, unmatched: Unmatched) -> None:
-        """Note a request that nobody had written a reply for."""
+        """Record a request without a scripted reply."""
         with self._lock:
             self._unmatched.append(unmatched)
 
     def stats(self) -> dict[str, Any]:
-        """The totals, ready for JSON."""
+        """Totals, ready for JSON."""
         with self._lock:
             return {
                 "requests": self._count,

@@ -1,6 +1,6 @@
-"""The server's side beside the script: how a request is measured and billed, and what is refused.
+"""The server's provider beside the script: it measures and bills requests, and refuses invalid ones.
 
-Tests bring a provider that holds requests to the API's own rules.
+Tests use a provider that enforces the API's own rules.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from swarm.rehearsal.scenario import ScriptedReply
 from swarm.rehearsal.tree import answer_tree
 
 Play = Callable[[dict[str, Any]], dict[str, Any]]
-"""Makes a message of a request's body. Raises `RequestRefused`."""
+"""Function that makes a message from a request's body. Raises `RequestRefused`."""
 _CHARACTERS_PER_TOKEN = 4
 _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 
 class InputUsage(NamedTuple):
-    """How the input of one request divides; the classes add up to the whole."""
+    """Classes of one request's input tokens, which add up to the whole."""
 
     input_tokens: int
     cache_creation_5m_tokens: int = 0
@@ -31,20 +31,20 @@ class InputUsage(NamedTuple):
 
     @property
     def fresh_tokens(self) -> int:
-        """What was not read from the cache: all that counts for a rate limit."""
+        """Input tokens not read from the cache, which alone count for a rate limit."""
         return self.input_tokens + self.cache_creation_5m_tokens + self.cache_creation_1h_tokens
 
 
 class Measured(Protocol):
-    """The size of a request, and what stands for it."""
+    """The size of a request, and its digest."""
 
     @property
     def digest(self) -> bytes:
-        """Stands for tools, system prompt and messages."""
+        """Digest of tools, system prompt and messages."""
 
     @property
     def total_tokens(self) -> int:
-        """The estimate for the whole request."""
+        """Estimate for the whole request."""
 
 
 class _Size(NamedTuple):
@@ -53,58 +53,58 @@ class _Size(NamedTuple):
 
 
 class Provider:
-    """A lenient one: no prompt cache, no limits, no paths of its own, and nothing is refused that can be answered."""
+    """A lenient provider: no prompt cache, limits or paths of its own; it refuses only unanswerable requests."""
 
     scripts: dict[str, Callable[[Conversation], ScriptedReply | None]] = {"tree": answer_tree}
-    """The parts of scenarios that are written in Python."""
+    """Parts of scenarios that are written in Python."""
 
     def check(self, body: dict[str, Any], betas: str, *, counting: bool = False) -> None:
-        """Raises `RequestRefused` for a body that the API would not take; `counting` is for `count_tokens`."""
+        """Check a body. Raises `RequestRefused` if the API would refuse it; `counting` is for `count_tokens`."""
         if not isinstance(body.get("messages"), list) or not body["messages"]:
             raise RequestRefused("messages: at least one message is required")
         if not counting and not isinstance(body.get("max_tokens"), int):
             raise RequestRefused("max_tokens: Field required")
 
     def measure(self, body: dict[str, Any]) -> Measured:
-        """The size of a request that has passed the checks."""
+        """Measure a valid request."""
         text = _encode([body.get("tools"), body.get("system"), body["messages"]])
         digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         return _Size(digest, max(1, len(text) // _CHARACTERS_PER_TOKEN))
 
     def look_up(self, scope: str, measured: Measured) -> InputUsage:
-        """Divide the input of a request that arrives now; `scope` is the model and the key."""
+        """Divide the input of an arriving request; `scope` is the model and the key."""
         return InputUsage(measured.total_tokens)
 
     def store(self, scope: str, measured: Measured) -> None:
-        """The reply to a request begins now."""
+        """Cache the request's prefix when its reply begins."""
 
     def admit(self, fresh_tokens: int, in_flight: int) -> None:
-        """Take one request of so much input, of so many that are under way with it. Raises `RequestRefused`."""
+        """Admit one request of this size; `in_flight` includes it. Raises `RequestRefused`."""
 
     def spend(self, output_tokens: int) -> None:
-        """A reply of so much ends."""
+        """Count the output tokens of an ended reply."""
 
     def headers(self) -> Headers:
         """Headers of each response."""
         return []
 
     def bind_thinking(self, body: dict[str, Any]) -> str:
-        """What the thinking of the reply to this request is bound to."""
+        """The value that binds the reply's thinking to this request."""
         return ""
 
     def summarize(self, body: dict[str, Any], text: str) -> dict[str, Any]:
-        """The block that stands for a conversation."""
+        """Make the block that replaces a conversation."""
         return {"type": "compaction", "content": text, "encrypted_content": "rehearsed", "signature": "rehearsed"}
 
     def route(self, request: Request, path: str, play: Play) -> bytes | None:
-        """The JSON of a path that the server does not have; None closes the connection without a word."""
+        """The JSON for another path; None closes the connection without a reply."""
         raise RequestRefused(f"{request.method} {request.path}: not found", status=404, kind="not_found_error")
 
     def stats(self) -> dict[str, Any]:
-        """Totals of its own."""
+        """Totals of the provider itself."""
         return {}
 
 
 def estimate_tokens(value: Any) -> int:
-    """The estimate for something the model writes."""
+    """Estimate the tokens of model output."""
     return max(1, len(_encode(value)) // _CHARACTERS_PER_TOKEN)

@@ -1,7 +1,7 @@
-"""What a scenario is: who is answered with what, after how long, and what goes wrong on the way.
+"""The scenario format: replies to requests, their latency, and faults.
 
-Read once from YAML into frozen models. The format is documented in `scenarios/README.md`; a file that breaks it is
-refused with its name, the place in it, and the rule it breaks.
+A scenario is read once from YAML into frozen models; `scenarios/README.md` documents the format. An invalid file is refused with its
+name, the place in it, and the broken rule.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ class ScenarioError(ConfigurationError):
 
 
 class TurnRange(NamedTuple):
-    """Which turns a rule is for; `last` None means without end."""
+    """Turns that a rule applies to; `last` None means no end."""
 
     first: int
     last: int | None
 
     def holds(self, turn: int) -> bool:
-        """Whether `turn` is one of them."""
+        """Whether the range contains `turn`."""
         return turn >= self.first and (self.last is None or turn <= self.last)
 
 
@@ -53,7 +53,7 @@ def _read_pattern(value: Any) -> Any:
     if not isinstance(value, str):
         raise ValueError("a regular expression must be a string; put it in quotes")
     try:
-        # Prompts arrive surrounded by other text, so ^ and $ must be able to mean a line of it.
+        # Prompts are surrounded by other text, so ^ and $ must match at line boundaries.
         return re.compile(value, re.MULTILINE)
     except re.error as error:
         raise ValueError(f"not a regular expression: {error}") from error
@@ -77,7 +77,7 @@ def _read_latency(value: Any) -> Any:
 Turns = Annotated[TurnRange, BeforeValidator(_read_turns)]
 Pattern = Annotated[re.Pattern[str], BeforeValidator(_read_pattern)]
 Latency = Annotated[tuple[float, float], BeforeValidator(_read_latency)]
-"""Seconds from … to …; a single number means both."""
+"""Range of seconds; a single number is both ends."""
 
 StopReason = Literal[
     "end_turn", "max_tokens", "stop_sequence", "tool_use", "pause_turn", "refusal", "model_context_window_exceeded"
@@ -99,30 +99,30 @@ FaultKind = Literal[
 
 
 class ReplyPart(BaseModel):
-    """What every part of a scenario has in common: a name that is unknown is refused."""
+    """Base of every part of a scenario, which refuses unknown names."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
 
 class When(ReplyPart):
-    """Which requests a rule or a fault is for. Every condition given must hold; none given means every request."""
+    """Conditions of a rule or fault. All given ones must hold; without any, every request matches."""
 
     definition: Pattern | None = None
-    """Matches the whole name of the agent type, as the system prompt states it."""
+    """Must match the whole name of the agent type from the system prompt."""
     model: Pattern | None = None
-    """Found in the model id."""
+    """Searched for in the model id."""
     prompt: Pattern | None = None
-    """Found in the text of the first user message."""
+    """Searched for in the text of the first user message."""
     turn: Turns | None = None
-    """How many replies the conversation already holds."""
+    """Number of replies in the conversation."""
     last_result: Pattern | None = None
-    """Found in the text of one of the tool results that arrived since the last reply."""
+    """Searched for in each tool result since the last reply."""
     last_text: Pattern | None = None
-    """Found in the user's text since the last reply (on turn 0: the prompt)."""
+    """Searched for in the user's text since the last reply (on turn 0: the prompt)."""
     tools_allowed: bool | None = None
     """False matches only requests with `tool_choice: none`."""
     summarizing: bool | None = None
-    """True matches only requests for a summary of the conversation, of which rules that do not say it hear nothing."""
+    """True matches only requests for a summary; rules without this condition never match those."""
 
 
 class ScriptedCall(ReplyPart):
@@ -131,7 +131,7 @@ class ScriptedCall(ReplyPart):
     name: str = Field(min_length=1)
     input: dict[str, Any] = {}
     id: str | None = None
-    """Its id, instead of one that no other call has: some servers give an id twice."""
+    """Id of the call, instead of a unique one, because some servers reuse ids."""
 
 
 class FoundPage(ReplyPart):
@@ -151,13 +151,13 @@ class UsageOverride(ReplyPart):
 
 
 class ScriptedReply(ReplyPart):
-    """What the model says. Strings may hold placeholders: {prompt}, {last_result}, {turn}, named groups …"""
+    """The model's reply. Strings may hold placeholders: {prompt}, {last_result}, {turn}, named groups …"""
 
     text: str | None = None
     thinking: str | None = None
     tools: tuple[ScriptedCall, ...] = ()
     found: tuple[FoundPage, ...] | None = None
-    """What the server's own search finds, where the request has that tool."""
+    """Results of the server's own search, if the request has that tool."""
     stop_reason: StopReason | None = None
     """Default: `tool_use` with tools, else `end_turn`."""
     usage: UsageOverride | None = None
@@ -171,18 +171,18 @@ class ScriptedReply(ReplyPart):
 
 
 class ScenarioRule(ReplyPart):
-    """`when` this, `reply` that. The first rule of a scenario that matches is taken."""
+    """A rule: its `reply` answers requests that match `when`. The first matching rule wins."""
 
     name: str | None = None
     when: When = When()
     uses: int | None = Field(default=None, ge=1)
-    """How many times, over the server's life, the rule may be taken; after that it no longer matches."""
+    """Maximum number of uses while the server runs; then the rule no longer matches."""
     reply: ScriptedReply
 
     @model_validator(mode="before")
     @classmethod
     def _lift_uses(cls, data: Any) -> Any:
-        """Read `uses` also where people put it first: among the conditions."""
+        """Accept `uses` among the conditions, too."""
         if isinstance(data, dict) and isinstance(data.get("when"), dict) and "uses" in data["when"]:
             when = dict(data["when"])
             return {"uses": when.pop("uses"), **data, "when": when}
@@ -190,45 +190,45 @@ class ScenarioRule(ReplyPart):
 
 
 class Fault(ReplyPart):
-    """Something that goes wrong with some of the requests that match `when`."""
+    """A fault for some of the requests that match `when`."""
 
     kind: Annotated[FaultKind, BeforeValidator(_read_kind)]
     when: When = When()
     after: int = Field(default=0, ge=0)
     """Spare the first N matching requests."""
     every: int | None = Field(default=None, ge=1)
-    """Of those that follow, strike each Nth."""
+    """Strike each Nth of the following requests."""
     times: int | None = Field(default=None, ge=1)
     """Strike at most N times."""
     between: tuple[float, float] | None = None
-    """A storm: strike only from … to …, in seconds since the server's first request."""
+    """Strike only in this period, in seconds since the server's first request."""
     probability: float | None = Field(default=None, ge=0, le=1)
-    """Strike by chance, drawn from the scenario's seed."""
+    """Strike with this probability, drawn from the scenario's seed."""
     retry_after: float | None = Field(default=None, ge=0)
     """Seconds in the `retry-after` header."""
     seconds: float | None = Field(default=None, ge=0)
-    """How long a `hang` holds (default 600), over how long a `slow` stream is spread (default 5)."""
+    """Duration of a `hang` (default 600) or of a `slow` stream (default 5)."""
     message: str | None = None
-    """The error's text, instead of the usual one."""
+    """Text of the error, instead of the default."""
     abrupt: bool = False
-    """`cut` only: break the connection as well, instead of ending the stream politely before `message_stop`."""
+    """For `cut` only: break the connection, instead of ending the stream cleanly before `message_stop`."""
 
 
 class Scenario(ReplyPart):
-    """A whole scenario; `script` names a part of it that is written in Python and asked when no rule matches."""
+    """A whole scenario. `script` names a part written in Python, used if no rule matches."""
 
     name: str = Field(min_length=1)
     description: str = ""
     latency_seconds: Latency = (0.0, 0.0)
     models: tuple[str, ...] | None = None
-    """The models that exist; others get 404. Unset: every model exists."""
+    """Existing models; others get 404. Unset: every model exists."""
     seed: int = 0
     context_windows: dict[str, int] = {}
-    """By model, how many tokens a request and its reply may have; of others it is what the table of prices says."""
+    """Maximum tokens of a request and its reply, per model; the price table has the defaults."""
     summarizes: bool = True
-    """Whether the models make summaries on demand, as Anthropic's API does and others do not."""
+    """Whether models make summaries on demand, as only Anthropic's API does."""
     obeys_tool_choice: bool = True
-    """False: calls tools also where `tool_choice` is none, as some gateways do."""
+    """False: call tools despite `tool_choice: none`, as some gateways do."""
     script: Literal["tree"] | None = None
     faults: tuple[Fault, ...] = ()
     rules: tuple[ScenarioRule, ...] = ()
@@ -236,7 +236,7 @@ class Scenario(ReplyPart):
     @model_validator(mode="after")
     def _can_answer(self) -> Scenario:
         if not self.rules and self.script is None:
-            raise ValueError("a scenario needs rules (or a script), else it can answer nothing")
+            raise ValueError("a scenario needs rules (or a script) to answer requests")
         return self
 
     @property
@@ -246,7 +246,7 @@ class Scenario(ReplyPart):
 
 
 def load_scenario(name_or_path: str | Path, kind: type[Scenario] = Scenario) -> Scenario:
-    """The shipped scenario of that name, or the one in that file, read as this kind of scenario."""
+    """Load the shipped scenario of that name, or the one in that file, as this kind of scenario."""
     given = str(name_or_path)
     if re.fullmatch(r"[A-Za-z0-9_-]+", given) and (SHIPPED / f"{given}.yaml").is_file():
         path = SHIPPED / f"{given}.yaml"
@@ -258,13 +258,13 @@ def load_scenario(name_or_path: str | Path, kind: type[Scenario] = Scenario) -> 
         shipped = ", ".join(sorted(file.stem for file in SHIPPED.glob("*.yaml")))
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
         raise ScenarioError(
-            f"scenario {given!r} cannot be read ({reason}); give a YAML file or one of the shipped: {shipped}"
+            f"scenario {given!r} cannot be read ({reason}); give a YAML file or a shipped one: {shipped}"
         ) from error
     return parse_scenario(text, path.name, kind)
 
 
 def parse_scenario(text: str, source: str = "scenario", kind: type[Scenario] = Scenario) -> Scenario:
-    """Read a scenario from YAML; `source` names it in errors, and is its name if it states none."""
+    """Parse a scenario from YAML; `source` names it in errors, and is its default name."""
     try:
         data = yaml.safe_load(text)
     except yaml.YAMLError as error:

@@ -1,4 +1,4 @@
-"""Finding the reply: the first rule that matches, else the scenario's Python part; then placeholders are filled in."""
+"""Find the reply: the first matching rule, else the scenario's Python part; then fill in placeholders."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _WITHOUT_TOOLS = "(rehearsed) No tools may be used in this reply, and the scenar
 
 
 class Answer(NamedTuple):
-    """The reply that was found, ready to be sent, and who gave it."""
+    """A reply, ready to send, with its source."""
 
     reply: ScriptedReply
     source: str
-    """The rule's name or number, or the script's name."""
+    """Name or number of the rule, or name of the script."""
 
 
 class Script:
-    """A scenario being played: the rules, and how often each has been taken."""
+    """A scenario in play: its rules, and the uses of each."""
 
     def __init__(
         self, scenario: Scenario, scripts: Mapping[str, Callable[[Conversation], ScriptedReply | None]]
@@ -35,7 +35,7 @@ class Script:
         self._obeys = scenario.obeys_tool_choice
 
     def answer(self, conversation: Conversation) -> Answer | None:
-        """The reply to this request, or None if the scenario has none."""
+        """Find the reply to this request, or None if the scenario has none."""
         found = self._from_rules(conversation)
         if found is None and conversation.summarizing:
             return Answer(ScriptedReply(text=default_summary(conversation.turn)), "summary")
@@ -43,7 +43,7 @@ class Script:
             reply = self._scripts[self._script](conversation)
             found = Answer(reply, self._script) if reply else None
         if found is not None and found.reply.tools and not conversation.tools_allowed and self._obeys:
-            # A real model obeys `tool_choice: none`, so the actor does, whatever its script says.
+            # A real model obeys `tool_choice: none`, so a scripted reply must, too.
             found = Answer(_without_tools(found.reply), found.source)
         return found
 
@@ -67,7 +67,7 @@ class Script:
 
 
 def match(when: When, conversation: Conversation) -> dict[str, str] | None:
-    """The named groups of the patterns if every condition holds, else None."""
+    """Match a request: the named groups of the patterns, or None if a condition fails."""
     if when.turn is not None and not when.turn.holds(conversation.turn):
         return None
     if when.summarizing is not None and when.summarizing != conversation.summarizing:
@@ -111,7 +111,7 @@ def _fill_reply(reply: ScriptedReply, conversation: Conversation, groups: dict[s
 
 
 def _fill(value: Any, values: dict[str, str]) -> Any:
-    """Replace the placeholders that are known; other braces are somebody's code and stay."""
+    """Replace known placeholders; other braces belong to code and stay."""
     if isinstance(value, str):
         return _PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), value) if "{" in value else value
     if isinstance(value, dict):

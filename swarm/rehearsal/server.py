@@ -1,4 +1,4 @@
-"""The server itself: a thread per connection, kept alive, closed together with everything that still waits in it."""
+"""The rehearsal server: one thread per kept-alive connection; closing it ends all waiting replies."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ _log = EventLog(__name__)
 class RehearsalServer:
     """Plays one scenario on one port, from `start` (or `serve_forever`) until `close`.
 
-    The port is bound when the server is made, so `url` is known at once. A `latency_seconds` given here replaces
-    every latency of the scenario.
+    The constructor binds the port, so `url` is known at once. `latency_seconds` replaces all latencies of the scenario.
     """
 
     def __init__(
@@ -46,7 +45,7 @@ class RehearsalServer:
 
     @property
     def url(self) -> str:
-        """The base URL to give to a client."""
+        """Base URL for clients."""
         host, port = self._listener.server_address[:2]
         return http_address(str(host), int(port))
 
@@ -56,11 +55,11 @@ class RehearsalServer:
         return self._ledger.requests
 
     def stats(self) -> dict[str, Any]:
-        """Totals: requests, by status, by model, faults, tokens by class, requests in flight, unmatched ones; and the provider's own."""
+        """Totals: requests (also by status and model), faults, tokens, in flight, unmatched, the provider's."""
         return self._listener.endpoints.stats()
 
     def start(self) -> RehearsalServer:
-        """Serve in a thread of its own, and return."""
+        """Serve in a new thread, and return."""
         self._served = True
         self._thread = threading.Thread(
             target=self._listener.serve_forever, args=(0.05,), name="rehearsal", daemon=True
@@ -78,7 +77,7 @@ class RehearsalServer:
         if self._closing.is_set():
             return
         self._closing.set()
-        if self._served:  # `shutdown` would wait for ever for a loop that never ran
+        if self._served:  # `shutdown` would wait forever for a loop that never ran
             self._listener.shutdown()
         if self._thread is not None:
             self._thread.join()
@@ -93,7 +92,7 @@ class RehearsalServer:
 
 
 class _Listener(socketserver.ThreadingTCPServer):
-    # Not `http.server`: it looks its own host name up when it binds, which can take seconds, and parses slowly.
+    # Not `http.server`: it looks up its own host name when it binds, which can take seconds, and parses slowly.
     allow_reuse_address = True
     daemon_threads = True
     block_on_close = False
@@ -122,7 +121,7 @@ class _Listener(socketserver.ThreadingTCPServer):
             try:
                 connection.shutdown(socket.SHUT_RDWR)
             except OSError:
-                continue  # the client was faster
+                continue  # the client has closed it already
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         _log.error("rehearsal.connection_failed", client=client_address)
@@ -147,7 +146,7 @@ class _Connection(socketserver.StreamRequestHandler):
             while self._serve_one(endpoints):
                 pass
         except ConnectionError:
-            return  # the client is gone; nobody is left to be told
+            return  # the client is gone, so there is no one to answer
 
     def _serve_one(self, endpoints: Endpoints) -> bool:
         try:

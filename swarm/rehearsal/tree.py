@@ -1,9 +1,8 @@
-"""The shipped scenario `tree`: a tree of agents of any depth and width that counts itself.
+"""The shipped scenario `tree`: a tree of agents of any depth and width that counts its agents.
 
-A prompt `TREE depth=2 fanout=3 steps=1` makes its agent spawn three children with depth 1, and so on; each leaf makes
-`steps` tool calls, one a turn: with `write=1` each adds a line to `effects.log`, with `write=2` to a file that two siblings
-share. Every agent answers `DONE n`, the number of agents in its part of the tree, so the root's answer shows whether every
-agent lived exactly once in its parent's eyes.
+For a prompt `TREE depth=2 fanout=3 steps=1` the agent spawns three children with depth 1, and so on. Each leaf makes `steps` tool calls,
+one a turn. With `write=1` each call adds a line to `effects.log`; with `write=2`, to a file that two siblings share. Every agent answers
+`DONE n`, the number of agents in its subtree, so the root's answer shows whether every agent ran exactly once for its parent.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ _DONE = re.compile(r"\bDONE (\d+)")
 
 
 def tree_size(depth: int, fanout: int) -> int:
-    """How many agents such a tree has, its root included: what the root will answer."""
+    """Number of agents in such a tree, with its root: the root's answer."""
     return sum(fanout**level for level in range(depth + 1))
 
 
@@ -27,7 +26,7 @@ def answer_tree(conversation: Conversation) -> ScriptedReply | None:
     orders = _TREE.findall(conversation.prompt)
     if not orders:
         return None
-    # The last one counts: what surrounds a prompt may quote others.
+    # The last match counts, because surrounding text may quote other prompts.
     order = dict(pair.split("=", 1) for pair in orders[-1].split())
     think = float(order.get("think", "0").rstrip(".") or 0) / 1000
     latency = (think, think) if think else None
@@ -66,7 +65,7 @@ def _step(order: dict[str, str], step: int) -> ScriptedCall:
 
 
 def _file_of_two(leaf: str) -> str:
-    """Where one sibling writes, too: each makes that file in its copy, so the two conflict."""
+    """Name a file shared with one sibling: both create it in their copies, so the copies conflict."""
     parent, _, branch = leaf.rpartition(".")
     return f"effects-{parent}.{_number({'branch': branch}, 'branch', 0) // 2}.log"
 

@@ -1,4 +1,4 @@
-"""The API's shapes: a reply as content blocks, a message as JSON or as a stream of events, an error body."""
+"""JSON shapes of the API: content blocks, messages, stream events, errors."""
 
 from __future__ import annotations
 
@@ -18,19 +18,20 @@ _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def encode_json(value: Any) -> bytes:
-    """Compact JSON."""
+    """Encode compact JSON."""
     return _encode(value).encode()
 
 
 def sign_thinking(thinking: str) -> str:
-    """The signature that this server gives to a thinking block, up to a dot, which what it is bound to follows."""
+    """Sign a thinking block; the result ends in a dot, and the value it is bound to follows."""
     return "rehearsed-" + hashlib.blake2b(thinking.encode("utf-8", "surrogatepass"), digest_size=24).hexdigest()
 
 
 def build_content(reply: ScriptedReply, digest: bytes, bound: Callable[[], str]) -> list[dict[str, Any]]:
-    """A reply's content blocks. Ids of tool calls come from the request's digest: replayed, a request gets the same.
+    """Build a reply's content blocks.
 
-    `bound` says what thinking is bound to.
+    Ids of tool calls derive from the request's digest, so a repeated request gets the same ones. `bound` returns the value that thinking
+    is bound to.
     """
     content: list[dict[str, Any]] = []
     if reply.thinking:
@@ -59,7 +60,7 @@ def _search(found: tuple[FoundPage, ...], digest: bytes) -> list[dict[str, Any]]
 
 
 def build_usage(given: InputUsage, override: UsageOverride | None, content: list[dict[str, Any]]) -> dict[str, Any]:
-    """The usage of a whole reply, as the API states it."""
+    """The usage of a whole reply, in the API's form."""
     five, hour = given.cache_creation_5m_tokens, given.cache_creation_1h_tokens
     usage: dict[str, Any] = {
         "input_tokens": given.input_tokens,
@@ -80,7 +81,7 @@ def build_usage(given: InputUsage, override: UsageOverride | None, content: list
 
 
 def bill_summary(usage: dict[str, Any]) -> dict[str, Any]:
-    """The usage of a summary, as the API states it: beside the sums, which say nothing of it."""
+    """The usage of a summary, in the API's form: separate from the sums, which leave it out."""
     counts = {name: count for name, count in usage.items() if name != "service_tier"}
     nothing = {name: 0 for name in counts if name.endswith("_tokens")}
     return {**nothing, "service_tier": "standard", "iterations": [{"type": "compaction", **counts}]}
@@ -103,7 +104,7 @@ def build_message(
 
 
 def build_events(message: dict[str, Any]) -> list[bytes]:
-    """The message as the events of a stream, `message_start` first and `message_stop` last."""
+    """Build the stream events of a message, from `message_start` to `message_stop`."""
     usage = message["usage"]
     start = {**message, "content": [], "stop_reason": None, "usage": {**usage, "output_tokens": 1}}
     events = [encode_event("message_start", {"message": start}), encode_event("ping", {})]
@@ -117,12 +118,12 @@ def build_events(message: dict[str, Any]) -> list[bytes]:
 
 
 def encode_event(kind: str, fields: dict[str, Any]) -> bytes:
-    """One server-sent event."""
+    """Encode one server-sent event."""
     return f"event: {kind}\ndata: {_encode({'type': kind, **fields})}\n\n".encode()
 
 
 def build_error(refusal: RequestRefused, request_id: str) -> dict[str, Any]:
-    """An error body."""
+    """Build an error body."""
     error: dict[str, Any] = {"type": refusal.kind, "message": refusal.message}
     if refusal.code is not None:
         error["details"] = {"error_code": refusal.code}
@@ -153,6 +154,6 @@ def _block_events(index: int, block: dict[str, Any]) -> list[bytes]:
 
 
 def _pieces(text: str) -> list[str]:
-    """Cut a long text into a few pieces; every event costs the client far more than it costs us."""
+    """Cut a long text into a few pieces, because events are costly for the client."""
     size = max(_SMALLEST_PIECE, -(-len(text) // _MOST_PIECES))
     return [text[start : start + size] for start in range(0, len(text), size)]

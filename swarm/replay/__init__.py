@@ -1,4 +1,4 @@
-"""The past of jobs: taken out as a file and put in again, looked at, checked against today's code, branched from, compared.
+"""Histories of jobs: export, import, reading, checks against today's code, branches, comparison.
 
-A job is never rewound. What goes on from its past is a new job, which begins with the same requests.
+A job is never rewound. A branch of its history is a new job, which begins with the same requests.
 """

@@ -1,7 +1,7 @@
-"""A new job from a moment of another one's past: which agents there were, what each had lived by then, and under which ids they go on.
+"""Branch a new job from a moment of another job's history.
 
-Pure. The conversations stay byte for byte what they were, so the prompt cache holds them: ids that stand in them are further names of the
-same agents in the new job. A cut lies at the end of a turn; `seq` says what else had happened by then in all of the job.
+Pure. Conversations stay byte for byte the same, so the prompt cache holds them. Old ids in them become further names of the same agents
+in the new job. The cut is at the end of a turn; its `seq` decides what else in the job had happened.
 """
 
 from __future__ import annotations
@@ -40,24 +40,24 @@ _OF_AGENTS = ("verdicts", "stopped_by")
 
 @dataclass
 class Moment:
-    """A moment of a job: the end of a turn of one agent, who is the first of what goes on."""
+    """A moment of a job: the end of a turn of one agent, which becomes the new job's first agent."""
 
     agent_id: str
     turn: int
     seq: int
     at: float
-    """Unix seconds, by the server's clock."""
+    """Unix seconds, by the Redis server's clock."""
     lives: dict[str, list[PastEntry]] = field(default_factory=dict)
-    """By agent, what it had lived then; parents come first."""
+    """History up to the moment per agent; parents come first."""
 
     def commit_of(self, agent_id: str) -> str:
-        """The last commit that the agent's journal names; empty if it names none."""
+        """The last commit in the agent's journal; empty if there is none."""
         return next(
             (str(one.document["commit"]) for one in reversed(self.lives[agent_id]) if one.document.get("commit")), ""
         )
 
     def last_commit(self, agent_ids: list[str]) -> str:
-        """The last that any of these agents names: they share their files."""
+        """The last commit of any of these agents, which share their files."""
         named = [
             (one.seq, str(one.document["commit"]))
             for one_id in agent_ids
@@ -68,23 +68,23 @@ class Moment:
 
 
 def find_moment(past: Past, agent_id: str, turn: int) -> Moment:
-    """The end of the agent's turn of that number (0: before its first). Raises `ConfigurationError`."""
+    """Find the end of the agent's turn of that number (0: before its first). Raises `ConfigurationError`."""
     entries = past.agents[agent_id].entries
     replies = [place for place, one in enumerate(entries) if one.document["kind"] == "assistant"]
     if not 0 <= turn <= len(replies):
-        raise ConfigurationError(f"{agent_id} has {len(replies)} turns: name one from 0 to {len(replies)}")
+        raise ConfigurationError(f"{agent_id} has {len(replies)} turns; choose one from 0 to {len(replies)}")
     first = entries[0].document if entries else {}
     if first.get("kind") != "started":
-        raise ConfigurationError(f"{agent_id} has not begun: nothing can go on from there")
+        raise ConfigurationError(f"{agent_id} has not begun, so it cannot be continued")
     if past.agents[agent_id].parent and first["spec"].get("fork") is not None:
         raise ConfigurationError(
-            f"{agent_id} is a fork, which begins in its parent's conversation: replay from its parent"
+            f"{agent_id} is a fork, which begins in its parent's conversation; replay from its parent"
         )
     last = _end_of_turn(entries, replies[turn - 1]) if turn else [*replies, len(entries)][0] - 1
     cut = entries[last]
     moment = Moment(agent_id, turn, cut.seq, float(cut.document.get("at", 0.0)))
     if past.agents[agent_id].parent:
-        # Alone: what it had started ended with its parent's job, and what it was told of that stands in its conversation.
+        # It continues alone: its children ended with the old job, and its conversation has their messages.
         moment.lives[agent_id] = entries[: last + 1]
         return moment
     waiting = [agent_id]
@@ -111,7 +111,7 @@ def _end_of_turn(entries: list[PastEntry], reply: int) -> int:
 
 
 def _is_hook_of(calls: set[str], document: dict[str, Any]) -> bool:
-    """Whether hooks were told of one of these calls."""
+    """Whether the entry records hooks of one of these calls."""
     return document["kind"] in ("hooks_begun", "hooked") and document["event"].rpartition(" ")[2] in calls
 
 
@@ -127,44 +127,44 @@ def _started_by(entries: list[PastEntry]) -> list[str]:
 
 @dataclass(frozen=True)
 class AgentChange:
-    """What is to be different in the new job."""
+    """Changes to make in the new job."""
 
     text: str = ""
-    """What the first agent is told before it goes on."""
+    """Message to the first agent before it continues."""
     model: str | None = None
     base_url: str | None = None
     commit: str = ""
-    """What the first agent's files are, where others had changed them since its journal named them last."""
+    """Commit of the first agent's files, if others changed them after the last one in its journal."""
     specs: Mapping[str, dict[str, Any]] = field(default_factory=dict)
-    """By old agent id, fields of its spec."""
+    """Changed fields of the spec, per old agent id."""
     definitions: Mapping[str, dict[str, Any]] = field(default_factory=dict)
-    """The same of agents that go on by another definition than they have lived by: a worker has their requests begin by it."""
+    """New definitions per old agent id; a worker rebuilds the request prefix from them."""
     catalogue: str = ""
-    """The definitions that the new job has instead of the old one's, as JSON."""
+    """Definitions that replace the old job's, as JSON."""
     job: Mapping[str, str] = field(default_factory=dict)
-    """Fields of the job's record."""
+    """Changed fields of the job's record."""
 
 
 @dataclass
 class Branch:
-    """A new job, to be planted."""
+    """A new job, to be imported."""
 
     past: Past
     queue: list[str]
     names: dict[str, str]
     team: dict[str, str] | None
     ids: dict[str, str]
-    """Old agent id → new."""
+    """New agent id per old id."""
 
 
 def name_agents(moment: Moment, job_id: str) -> dict[str, str]:
-    """Old agent id → the id in the new job; derived, so whoever does it again gets the same."""
+    """New agent id per old id; the ids are derived, so a repeated call gives the same ones."""
     first = root_agent_id(job_id)
     return {old: first if old == moment.agent_id else child_agent_id(first, old) for old in moment.lives}
 
 
 def branch(past: Past, moment: Moment, job_id: str, change: AgentChange, now: float) -> Branch:
-    """The job that begins at this moment."""
+    """Build the job that begins at this moment."""
     new = _New(moment, job_id, change, now)
     fields = {name: past.fields[name] for name in (*_OF_JOBS, *_OF_JOBS_TOO) if name in past.fields}
     fields |= {
@@ -191,7 +191,7 @@ def branch(past: Past, moment: Moment, job_id: str, change: AgentChange, now: fl
 
 
 class _New:
-    """Makes the new job's agents of the old one's."""
+    """Builds the new job's agents from the old one's."""
 
     def __init__(self, moment: Moment, job_id: str, change: AgentChange, now: float) -> None:
         self._moment, self._job_id, self._change, self._now = moment, job_id, change, now
@@ -199,14 +199,14 @@ class _New:
         self._numbers = count(moment.seq + 1)
 
     def go_on(self, old: PastAgent) -> PastAgent:
-        """The agent as it goes on."""
+        """Build an agent that continues the old one."""
         recorded, update = self._moment.lives[old.id], self._update_spec(old)
         other = self._change.definitions.get(old.id, {})
         spec = AgentSpec.model_validate({**old.spec, **update, **other})
         mail, unread = _mail_then(old, self._moment)
         fields = agent_fields(spec) | {name: old.fields[name] for name in _OF_AGENTS if name in old.fields}
         if not other and old.fields.get("wants"):
-            # More than its definition says: it was given tools that not every worker has.
+            # Its needs exceed its definition's, because it got tools that not every worker has.
             needs = needs_of(spec).model_copy(update={"wants": tuple(old.fields["wants"].split())})
             fields |= {"needs": needs.model_dump_json(), "wants": old.fields["wants"]}
         fields |= {"job": self._job_id, "parent": spec.parent_id or "", "depth": str(spec.depth)}
@@ -222,7 +222,7 @@ class _New:
         return PastAgent(spec.agent_id, fields, entries, mail, dict(old.outputs))
 
     def _update_spec(self, old: PastAgent) -> dict[str, Any]:
-        """What is otherwise in its spec, while its conversation stays as it is."""
+        """Updated spec for an agent whose conversation stays the same."""
         first = old.id == self._moment.agent_id
         update: dict[str, Any] = {
             **{"agent_id": self.ids[old.id], "job_id": self._job_id},
@@ -235,7 +235,7 @@ class _New:
         return update
 
     def _tell(self, old: PastAgent) -> Iterator[dict[str, Any]]:
-        """What comes after all that it has lived."""
+        """Yield the entries to append to the agent's history."""
         if self._moment.lives[old.id]:
             yield {"kind": "replayed"}
         if old.id == self._moment.agent_id and self._change.text:
@@ -243,7 +243,7 @@ class _New:
 
 
 def _mail_then(old: PastAgent, moment: Moment) -> tuple[list[tuple[str, dict[str, str]]], list[dict[str, str]]]:
-    """What had come by then, and of that what it had not read."""
+    """The mail received by then, and its unread part."""
     mail = [(mail_id, given) for mail_id, given in old.mail if position_of(mail_id)[0] <= moment.at * 1000]
     read = (one.document["cursor"] for one in reversed(moment.lives[old.id]) if one.document.get("cursor"))
     cursor = position_of(next(read, "0-0"))
@@ -258,10 +258,10 @@ def _name_files(entries: list[PastEntry], commit: str) -> None:
 
 
 def _state_then(entries: list[PastEntry], *, rests: bool) -> dict[str, str]:
-    """How it stood: over; idle, if it `rests` whenever it has nothing to do; else it goes on by what its journal says."""
+    """The agent's state then: ended, idle (if it `rests` without work), or continuing from its journal."""
     last = entries[-1].document if entries else {}
     if last.get("kind") == "parked" and last["condition"].get("rest") and rests:
-        # Put there as it was: one that came to rest anew would tell its lead again.
+        # Imported as idle: an agent that became idle again would notify its lead twice.
         return {"state": "parked", "idle": "1", "wait_mode": "all", "wait_mail": "any", "activity": "idle"}
     if last.get("kind") != "finished":
         return {"state": "queued"}
@@ -271,7 +271,7 @@ def _state_then(entries: list[PastEntry], *, rests: bool) -> dict[str, str]:
 
 
 def _rename(document: dict[str, Any], update: dict[str, Any], ids: dict[str, str]) -> dict[str, Any]:
-    """An entry with the new ids where the runtime reads them; what the model has read stays."""
+    """Put new ids into an entry where the runtime reads them; the model's texts stay the same."""
     changed = copy.deepcopy(document)
     changed["generation"] = 0
     match changed["kind"]:
@@ -285,7 +285,7 @@ def _rename(document: dict[str, Any], update: dict[str, Any], ids: dict[str, str
             awaited = changed["condition"].get("children", [])
             changed["condition"]["children"] = [ids.get(child, child) for child in awaited]
         case "compacted":
-            changed["folded"] = None  # a shortcut, which names the old agent
+            changed["folded"] = None  # a shortcut, which has the old agent's id
     return changed
 
 
@@ -308,7 +308,7 @@ def _team_then(past: Past, moment: Moment, ids: dict[str, str]) -> dict[str, str
 
 
 def without_rights(past: Past) -> Past:
-    """The past of somebody else's job with nothing that it could ask of whoever goes on from it: rules, folders, the network, a server."""
+    """Remove the rights in a foreign job's history: rules, folders, the network, a server."""
     agents = {}
     for agent in past.agents.values():
         spec = agent.spec | {

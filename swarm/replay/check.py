@@ -1,4 +1,4 @@
-"""Whether today's code would send the requests that a job has sent: found out from its journals, without a model and without a token."""
+"""Check from a job's journals whether today's code would send the same requests, without a model."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from swarm.runtime.budget import Prices, reply_room
 
 @dataclass(frozen=True)
 class Checked:
-    """One request of one agent."""
+    """The check of one request."""
 
     agent_id: str
     turn: int
     outcome: Literal["same", "differs", "unknown"]
-    """`unknown`: its bytes were not noted, or a budget decided how long the reply might be."""
+    """`unknown`: no hash was recorded, or a budget decided the maximum length of the reply."""
 
 
 def check_requests(past: Past, prices_file: Path | None = None) -> Iterator[Checked]:
-    """Every request of every agent, compared with the hash of what was sent. Raises `JournalError`, `ConfigurationError`."""
+    """Compare every agent's requests with the recorded hashes. Raises `JournalError`, `ConfigurationError`."""
     for agent_id in past.agents:
         history, turn = History(agent_id), 0
         for entry in past.journal(agent_id):
-            # What a program says was asked of no model.
+            # Replies from a program were not requested from a model.
             if isinstance(entry, Assistant) and not (history.spec and history.spec.definition.command):
                 turn += 1
                 yield Checked(agent_id, turn, _compare(history, entry, prices_file))

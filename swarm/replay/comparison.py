@@ -1,4 +1,4 @@
-"""Two jobs side by side: who did the same in both, from which turn on somebody did something else, and what each took. Pure."""
+"""Compare two jobs: agents that did the same, the turns at which others diverge, and the totals. Pure."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from swarm.replay.past import Past, PastAgent
 
 @dataclass(frozen=True)
 class Difference:
-    """One agent of one or both jobs, under its place in the tree."""
+    """The comparison of one agent, identified by its place in the tree."""
 
     place: str
-    """The labels from the first agent down."""
+    """Labels from the first agent down to this one."""
     turns: tuple[int, int]
     diverges: int | None
-    """The first turn in which the replies are not the same; None: they are, as far as both go."""
+    """First turn with different replies; None if they match as far as both go."""
     replies: tuple[str, str] = ("", "")
-    """What each said and called there."""
+    """Text and calls of both replies in that turn."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two jobs, `a` and `b`."""
+    """The comparison of jobs `a` and `b`."""
 
     agents: list[Difference]
     only: tuple[list[str], list[str]]
-    """Places that only the one, and only the other, has."""
+    """Places that exist only in `a`, and only in `b`."""
     totals: dict[str, tuple[Any, Any]]
     answers: tuple[str, str]
 
 
 def compare(a: Past, b: Past) -> Comparison:
-    """How two jobs differ; agents are the same by their place in the tree, whatever their ids."""
+    """Compare two jobs; agents are matched by their place in the tree, not by id."""
     left, right = _places(a), _places(b)
     both = [place for place in left if place in right]
     return Comparison(
@@ -84,7 +84,7 @@ def _replies(agent: PastAgent) -> list[str]:
 
 
 def _show(content: list[dict[str, Any]]) -> str:
-    """A reply without the ids that every reply has anew."""
+    """Format a reply without its unique ids."""
     lines = [str(block["text"]) for block in content if block.get("type") == "text"]
     calls = [block for block in content if block.get("type") == "tool_use"]
     return "\n".join(

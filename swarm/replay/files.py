@@ -1,4 +1,4 @@
-"""The files that a new job begins with: as they are in a folder now, or as the job that it comes from had them then."""
+"""Files for a new job: a folder's current ones, or those of the old job at the moment of the branch."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from swarm.workspace.copies import Copies
 from swarm.workspace.git_command import call_git
 
 Reservation = Literal["", "restore", "here"]
-"""Files as they were then, or the folder as it is; empty: as they were, where that was kept."""
+"""Restored files or the current folder; empty: restored, if they were kept."""
 
 
 @dataclass
 class Layout:
-    """Where the agents of the new job work."""
+    """Folders and files of the new job's agents."""
 
     specs: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """By old agent id, the fields of its spec that this changes."""
+    """Changed fields of the spec, per old agent id."""
     restored: bool = False
     commit: str = ""
-    """What the first agent's files are made of."""
+    """Commit of the first agent's files."""
 
 
 class Restoring:
-    """Brings the files of one moment back. Raises `ConfigurationError` for what was not kept, `GitFailed`."""
+    """Restores the files of one moment. Raises `ConfigurationError` if they were not kept, and `GitFailed`."""
 
     def __init__(self, settings: Settings, past: Past, moment: Moment, ids: dict[str, str], job_id: str) -> None:
         self._settings, self._past, self._moment, self._ids, self._job_id = settings, past, moment, ids, job_id
@@ -49,7 +49,7 @@ class Restoring:
         self._first = self._specs[moment.agent_id]
 
     def lay_out(self, reservation: Reservation, folder: Path) -> Layout:
-        """Decide where everybody works, and have the files there; `folder` is for who works in none of its own."""
+        """Choose the agents' folders and restore the files; `folder` is for agents without their own."""
         if self._first.is_carried:
             return self._carry()
         own = self._first.isolation != "none"
@@ -57,7 +57,7 @@ class Restoring:
         commit = self._moment.last_commit(sharing) or (self._first.base if own else "")
         if reservation == "restore" and not commit:
             raise ConfigurationError(
-                f"{self._past.job_id} kept no files by then: jobs do with --snapshots, --isolation worktree or a hub; use --files here"
+                f"{self._past.job_id} has no old files; use --files here, or run jobs with --snapshots, --isolation worktree or a hub"
             )
         restored = bool(commit) and reservation != "here"
         layout = self._place(restored, folder)
@@ -85,7 +85,7 @@ class Restoring:
         return layout
 
     def _fill(self, layout: Layout) -> None:
-        """Have the new job's store of objects hold every commit that somebody begins with, whatever becomes of the old job's."""
+        """Copy all needed commits to the new job's object store, so that the old job's may be removed."""
         wanted = {old: given["base"] for old, given in layout.specs.items() if given.get("base")}
         if not wanted:
             return
@@ -97,7 +97,7 @@ class Restoring:
         for old, commit in wanted.items():
             if not copies.has(commit):
                 raise ConfigurationError(
-                    f"the files of {self._past.job_id} by then ({commit[:12]}) are not on this host any more"
+                    f"the old files of {self._past.job_id} ({commit[:12]}) are no longer on this host"
                 )
             copies.name(self._ids[old], "base", commit)
         call_git(copies.store, ["repack", "-a", "-d", "-q"])
@@ -131,5 +131,5 @@ class Restoring:
         try:
             repository.fetch(job_url(hub, self._past.job_id), commit, token)
         except GitFailed as error:
-            raise GitFailed(f"the hub has not what {self._past.job_id} held then: {error}", error.trouble) from error
+            raise GitFailed(f"the hub lacks the old files of {self._past.job_id}: {error}", error.trouble) from error
         repository.push(url, commit, f"refs/swarm/{agent_id}/0-{commit[:12]}", token)

@@ -1,4 +1,4 @@
-"""Putting a job's past into Redis: as a job that is over, or as a new one of which some agents go on."""
+"""Write a job's history to Redis, as an ended job or as a new one in which some agents continue."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from swarm.store.values import Signals
 
 _AT_ONCE = 50
 IMPORTED = "imported"
-"""The field of a job's record that says that its past came from a file: nothing that it asks for is granted."""
-_FROZEN = "it was taken out as it stood; `swarm replay` goes on from its past"
+"""Field of an imported job's record: its history came from a file, so it is granted no rights."""
+_FROZEN = "it was exported while running; `swarm replay` continues it"
 _LIVE = (
     "line",
     "wait_mode",
@@ -41,9 +41,10 @@ def import_past(
     team: Mapping[str, str] | None = None,
     shared: Shared | None = None,
 ) -> Signals:
-    """Make the job of its past; `queue` are those of its agents that go on, `names` who is called what, `shared` its board and pad.
+    """Create the job from its history.
 
-    Raises `ConfigurationError` if there is a job of that id.
+    `queue` lists the agents that continue, `names` maps names to agents' ids, `shared` is its board and pad. Raises `ConfigurationError`
+    if there is a job with that id.
     """
     records = PastStore(store.keyspace, past.job_id)
     for digest, text in past.documents.items():
@@ -67,7 +68,7 @@ def import_past(
 
 def _import_agent(records: PastStore, agent: PastAgent, place: int) -> None:
     at = float(agent.fields.get("created", 0)) + place * 1e-6
-    # How long the journal is says the step that makes it so.
+    # The step that appends entries sets the journal's length.
     fields = {name: value for name, value in agent.fields.items() if name != "length"}
     records.import_past("agent", {"id": agent.id, "parent": agent.parent, "fields": fields, "at": at})
     for first in range(0, len(agent.entries), _AT_ONCE):
@@ -85,7 +86,7 @@ def _import_messages(records: PastStore, what: str, owner: str, messages: Sequen
 
 
 def freeze(past: Past) -> Past:
-    """The past as a job that is over, whatever it did just then: nothing of it runs here."""
+    """Mark the job of this history as ended, whatever its state was; nothing of it runs here."""
     for agent in past.agents.values():
         _end(agent.fields)
     _end(past.fields)

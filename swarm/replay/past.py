@@ -1,7 +1,7 @@
-"""A job as its keys tell it, whole and in memory: read from Redis or from a file of JSON lines, written to one. Looking changes nothing.
+"""A job's complete history in memory, from Redis or from a file of JSON lines.
 
-The file: a header, the job, the documents it refers to, each agent followed by its journal, mailbox and kept outputs, the events, and an
-end that counts the records, so a file that was cut off is known as such.
+Reading changes nothing. File order: a header, the job, its documents, then each agent with its journal, mailbox and kept outputs, the
+events, and an end record. The end has the number of records, so a truncated file is recognised.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
 
 @dataclass
 class PastEntry:
-    """An entry of a journal as it is stored."""
+    """A journal entry as it is stored."""
 
     number: int
     seq: int
@@ -44,18 +44,18 @@ class PastAgent:
 
     @property
     def parent(self) -> str:
-        """Who started it; empty for the first."""
+        """Id of the parent; empty for the first agent."""
         return self.fields.get("parent", "")
 
     @property
     def spec(self) -> dict[str, Any]:
-        """What it was started with, as JSON."""
+        """The agent's initial spec, as JSON."""
         return dict(json.loads(self.fields["spec"]))
 
 
 @dataclass
 class Past:
-    """A job and all that belongs to it; agents come in the order in which they were started."""
+    """A job with all its data; agents are in the order of their starts."""
 
     job_id: str
     fields: dict[str, str]
@@ -63,15 +63,15 @@ class Past:
     agents: dict[str, PastAgent] = field(default_factory=dict)
     events: list[tuple[str, dict[str, str]]] = field(default_factory=list)
     redacted: str = ""
-    """What was taken out of it: `secrets` or `words`."""
+    """Removed data: `secrets` or `words`."""
 
     @property
     def root(self) -> str:
-        """The id of its first agent."""
+        """The id of the first agent."""
         return self.fields["root"]
 
     def journal(self, agent_id: str) -> Iterator[Entry]:
-        """An agent's journal, with what its requests begin with. Raises `JournalError`, `ConfigurationError`."""
+        """Read an agent's journal, with its request prefix. Raises `JournalError`, `ConfigurationError`."""
         for stored in self.agents[agent_id].entries:
             text = json.dumps(stored.document)
             entry = decode_entry(text, agent_id=agent_id, number=stored.number)
@@ -87,20 +87,18 @@ class Past:
 
     def _document(self, digest: str) -> str:
         if digest not in self.documents:
-            raise ConfigurationError(
-                f"{self.job_id} lacks the document {digest[:12]}: it was taken out, or has expired"
-            )
+            raise ConfigurationError(f"{self.job_id} lacks the document {digest[:12]}: it was removed or has expired")
         return self.documents[digest]
 
 
 def read_past(store: Store, job_id: str) -> Past:
-    """The job as it stands now. Raises `UnknownAgent`."""
+    """Read the job in its current state. Raises `UnknownAgent`."""
     store.jobs.get(job_id)
     records = PastStore(store.keyspace, job_id)
     past = Past(job_id, records.job())
     for digest in (past.fields.get("definitions", ""), *carried_by(past.fields).values()):
         _take_document(store, past, digest)
-    # What travels with a job may refer to more: a skill to its files.
+    # A job's documents may refer to more, such as a skill to its files.
     for digest in {found for text in list(past.documents.values()) for found in _DIGEST.findall(text)}:
         _take_document(store, past, digest)
     for agent_id in store.agents.ids([job_id]):
@@ -109,7 +107,7 @@ def read_past(store: Store, job_id: str) -> Past:
             PastEntry(one.number, one.seq, json.loads(one.document)) for one in _all_entries(store, agent_id)
         ]
         for entry in agent.entries:
-            # What its requests begin with, at first and by another definition.
+            # Prefix of the requests, at first and after a change of definition.
             for name in ("prefix", "instructions") if entry.document["kind"] in ("started", "redefined") else ():
                 _take_document(store, past, entry.document.get(name, ""))
         agent.mail = records.stream("mail", agent_id)
@@ -119,7 +117,7 @@ def read_past(store: Store, job_id: str) -> Past:
 
 
 def carried_by(fields: Mapping[str, str]) -> dict[str, str]:
-    """What travels with a job besides its definitions, by what it is: the digests of the texts."""
+    """Digests of a job's documents besides its definitions, by kind."""
     return dict(json.loads(fields.get("carried") or "{}"))
 
 
@@ -136,7 +134,7 @@ def _take_document(store: Store, past: Past, digest: str) -> None:
 
 
 def write_lines(past: Past, write: Callable[[str], Any]) -> int:
-    """Write the job as JSON lines; returns how many records there are."""
+    """Write the job as JSON lines; returns the number of records."""
     count = 0
     for record in _records(past):
         write(json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n")
@@ -163,7 +161,7 @@ def _records(past: Past) -> Iterator[dict[str, Any]]:
 
 
 def read_lines(lines: Iterable[str], source: str) -> Past:
-    """A job from JSON lines. Raises `ConfigurationError` that says what is wrong with which line of `source`."""
+    """Parse a job from JSON lines. Raises `ConfigurationError` with the faulty line of `source`."""
     past: Past | None = None
     agent: PastAgent | None = None
     number = 0
@@ -174,26 +172,28 @@ def read_lines(lines: Iterable[str], source: str) -> Past:
                 case "swarm-export" if record["v"] == VERSION and past is None:
                     past = Past(_checked("job", record["job"]), {}, redacted=record.get("redacted", ""))
                 case "swarm-export":
-                    raise ConfigurationError(f"{source} is of version {record['v']}; this one reads {VERSION}")
+                    raise ConfigurationError(
+                        f"{source} has version {record['v']}; this release reads version {VERSION}"
+                    )
                 case "end" if record["records"] == number - 1 and past is not None and past.fields:
                     return past
                 case kind:
                     agent = _take(kind, record, past, agent)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ConfigurationError(f"{source}, line {number}: no record of an exported job ({error})") from error
-    raise ConfigurationError(f"{source} ends after line {number} and is not whole: export the job again")
+            raise ConfigurationError(f"{source}, line {number}: not a record of an exported job ({error})") from error
+    raise ConfigurationError(f"{source} is incomplete after line {number}; export the job again")
 
 
 def _checked(kind: str, id: str) -> str:
-    """The id, if it is one: folders are named by it, on hosts that whoever wrote the file has no business on."""
+    """Validate an id, because folders are named by it; a forged one could reach other files on the host."""
     if not re.fullmatch(rf"{kind}-[0-9a-f]{{1,16}}", id):
-        raise ValueError(f"{id!r} is no id of {kind}s")
+        raise ValueError(f"{id!r} is not a valid {kind} id")
     return id
 
 
 def _take(kind: str, record: dict[str, Any], past: Past | None, agent: PastAgent | None) -> PastAgent | None:
     if past is None:
-        raise ValueError("it begins without a header")
+        raise ValueError("the header is missing")
     match kind:
         case "job":
             past.fields = dict(record["fields"])
@@ -211,5 +211,5 @@ def _take(kind: str, record: dict[str, Any], past: Past | None, agent: PastAgent
         case "output" if agent is not None:
             agent.outputs[record["key"]] = record["text"]
         case _:
-            raise ValueError(f"{kind!r} is not known, or stands in the wrong place")
+            raise ValueError(f"{kind!r} is unknown, or in the wrong place")
     return agent

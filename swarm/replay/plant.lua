@@ -1,5 +1,5 @@
--- Put a job there that was made elsewhere, or of another job's past: its parts first, in as many steps as they take, and the job itself last, so
--- that nobody sees half of one. What was planted and never came to be a job expires.
+-- Import a job, or branch one from another job's history. Parts come first, in any number of steps, and the job's record last,
+-- so no reader sees half a job. Unfinished imports expire.
 
 local UNFINISHED_SECONDS = 86400
 
@@ -19,8 +19,8 @@ local function plant_part(job, given)
   planted(key)
 end
 
--- Plant one part of the job; the same again changes nothing.
---   request  JSON by what it is:
+-- Import one part of the job; repeating it changes nothing.
+--   request  JSON, depending on `what`:
 --     document  digest, text
 --     agent     id, parent, fields, at
 --     entries   id, entries: {number, seq, document}...
@@ -28,7 +28,7 @@ end
 --     outputs   id, texts
 --     events    messages: {id, fields}...
 --     shared    part: the end of the key; records (by field, kept as JSON), texts (by field), members, scores (by member) or text
--- Returns {'ok'} | {'exists'}: there is such a job, or another one has an agent of that id
+-- Returns {'ok'} | {'exists'}: a job with this id exists, or another job has an agent with that id
 step('import_past', function(job, what, request)
   if redis.call('EXISTS', job_key(job)) == 1 then return { 'exists' } end
   local given = cjson.decode(request)
@@ -54,7 +54,7 @@ step('import_past', function(job, what, request)
         redis.call('HSET', agent_key(given.id), 'length', string.format('%d', entry[1]))
       end
     end
-    -- Its spans and figures are those of the job in which it happened.
+    -- Spans and figures belong to the job in which the entries were written.
     local done = field(given.id, 'length')
     redis.call('HSET', job_key(job, 'telemetry'), 'counted:' .. given.id, done, 'told:' .. given.id, done)
     planted(journal_key(given.id)); planted(job_key(job, 'telemetry'))
@@ -63,7 +63,7 @@ step('import_past', function(job, what, request)
     for _, message in ipairs(given.messages) do
       local flat = {}
       for name, value in pairs(message[2]) do flat[#flat + 1] = name; flat[#flat + 1] = value end
-      -- One that is there already is refused for its id.
+      -- XADD refuses an existing entry for its id.
       redis.pcall('XADD', key, message[1], unpack(flat))
     end
     planted(key)
@@ -76,8 +76,8 @@ step('import_past', function(job, what, request)
   return { 'ok' }
 end)
 
--- Make the job of what was planted.
---   request  JSON {fields, names, seq, queue: agents that go on, team: fields or nil}; nobody goes on: it expires as one that has ended
+-- Create the job from its imported parts.
+--   request  JSON {fields, names, seq, queue: agents that continue, team: fields or nil}; with an empty queue, the job counts as ended
 -- Returns {'ok', publish} | {'exists', publish}
 step('plant_job', function(job, request)
   if redis.call('EXISTS', job_key(job)) == 1 then return { 'exists', publish } end

@@ -1,4 +1,4 @@
-"""Takes out of a job's past what others are not to read. Pure: the job itself stays."""
+"""Remove private data from a job's history. Pure: the job itself is not changed."""
 
 from __future__ import annotations
 
@@ -72,20 +72,20 @@ _KEPT = {
         "files",
     ),
 }
-"""Fields whose values are the runtime's own, no words of anybody."""
+"""Fields whose values come from the runtime, not from a person or model."""
 _GIVEN = {"input", "data"}
-"""Fields in which every name and value is somebody's."""
+"""Fields in which every name and value is private."""
 _ID = re.compile(r"(agent|job|question|request|msg|toolu|event)[-_][\w-]+|[\d.-]*|true|false")
 
 
 def redact(past: Past, what: Redaction) -> Past:
-    """The past without its secrets (what has the form of one), or without anybody's words: only their lengths are left."""
+    """Copy the history without secrets (apparent ones), or without words, of which only the lengths remain."""
     hide = _strip if what == "secrets" else _measure
     agents = {agent_id: _redact_agent(agent, hide) for agent_id, agent in past.agents.items()}
     return replace(
         past,
         fields=_redact_fields(past.fields, hide),
-        # Named by their hashes, which would not be those of what is left.
+        # Documents are named by hashes, which redaction would invalidate.
         documents={} if what == "words" else {one: hide(text) for one, text in past.documents.items()},
         agents=agents,
         events=[(event_id, _redact_fields(fields, hide)) for event_id, fields in past.events],
@@ -108,7 +108,7 @@ def _redact_fields(fields: dict[str, str], hide: Callable[[str], str]) -> dict[s
 
 
 def _redact_text(value: str, hide: Callable[[str], str]) -> str:
-    """A field of a record, which may be JSON itself."""
+    """Redact a field of a record, which may itself be JSON."""
     if value[:1] in "{[":
         try:
             return json.dumps(_redact(json.loads(value), hide), ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Agents of a job's past with the definitions that a folder has now, in the place of those that travelled with the job. Pure."""
+"""Replace the definitions of a job's agents by a folder's current ones. Pure."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from swarm.replay.branch import Moment
 from swarm.replay.past import Past
 
 _ORDERED = ("result_schema", "outcome", "effort")
-"""What whoever started the agent may have added to its definition."""
+"""Fields that the starter of an agent may have added to its definition."""
 
 
 def redefine(
     past: Past, moment: Moment, catalogue: Catalogue, *, model: str | None = None, prices_file: Path | None = None
 ) -> dict[str, dict[str, Any]]:
-    """By agent, what is otherwise in its spec; agents whose type is not there any more, and forks, stay what they were.
+    """Changed spec fields per agent; agents of removed types, and forks, stay the same.
 
-    `model` is the one that the first agent is to have whatever its definition says. Raises `ConfigurationError` if its type is not there.
+    `model` overrides the first agent's model. Raises `ConfigurationError` if the first agent's type does not exist.
     """
     made: dict[str, AgentSpec] = {}
     for old in moment.lives:
@@ -32,7 +32,9 @@ def redefine(
         definition = catalogue.definitions.get(spec.definition.name)
         if definition is None and old == moment.agent_id:
             known = ", ".join(sorted(catalogue.definitions))
-            raise ConfigurationError(f"{old} is of the type {spec.definition.name!r}, and there are only {known}")
+            raise ConfigurationError(
+                f"{old} has the type {spec.definition.name!r}, which does not exist here; known types: {known}"
+            )
         if definition is not None and spec.fork is None:
             made[old] = _redefined(spec, definition, made.get(past.agents[old].parent), prices_file)
     if model is not None and moment.agent_id in made:
@@ -48,7 +50,7 @@ def _redefined(
     ordered = {name: getattr(was, name) for name in _ORDERED if getattr(definition, name) is None}
     read_only = definition.read_only or (parent is not None and parent.definition.read_only)
     definition = definition.model_copy(update={**ordered, "read_only": read_only})
-    # Of one that goes on alone, what its parents' and its own definition took away cannot be told apart.
+    # For an agent that continues alone, limits of its parents cannot be separated from its own.
     above = parent.rules if parent is not None else Rules() if spec.parent_id is None else spec.rules
     update: dict[str, Any] = {"definition": definition, "rules": above + definition_rules(definition)}
     if definition.model and definition.model != was.model:

@@ -1,4 +1,7 @@
-"""Going on from a moment of a job's past: always a new job, whose first request begins with the old one's, byte for byte."""
+"""Continue from a moment of a job's history in a new job.
+
+The new job's first request begins byte for byte like the old one's.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +29,8 @@ from swarm.replay.shared_state import share_then
 from swarm.store.prefixes import digest_of
 
 NOTE = (
-    "Note from the runtime: you go on from an earlier moment of another job. What you did after this is not there. Agents are still "
-    "known by the ids that you have read."
+    "Note from the runtime: you continue from an earlier moment of another job. Your later work does not exist here. Agents "
+    "are still known by the ids that you have read."
 )
 
 
@@ -56,12 +59,12 @@ _HARMLESS = (
         "warnings",
     ),
 )
-"""What a definition from a file may say."""
+"""Fields that a definition from a file may set."""
 
 
 @dataclass(frozen=True)
 class Resumption:
-    """What is to be replayed, and what is to be different."""
+    """The moment to continue from, and changes for the new job."""
 
     agent_id: str
     turn: int
@@ -69,11 +72,11 @@ class Resumption:
     model: str | None = None
     files: Reservation = ""
     workspace: Path | None = None
-    """Where to work instead of where the job did."""
+    """Folder to work in, instead of the old job's."""
     agents: Path | None = None
-    """The folder whose definitions, as they are now, take the place of those that the job had."""
+    """Folder whose current definitions replace the old job's."""
     several: bool = False
-    """Others go on beside it: they are not to have one folder, unless that was asked for."""
+    """Whether other new jobs run beside this one, so that they share a folder only on request."""
 
 
 @dataclass(frozen=True)
@@ -83,13 +86,13 @@ class Branched:
     job: Job
     workspace: str
     restored: bool
-    """The files are those of that moment, in a copy; else the folder as it is."""
+    """Whether the files are a copy of that moment's; else the job uses the current folder."""
 
 
 def go_on(swarm: Swarm, past: Past, wanted: Resumption, serve: Callable[[str], str] | None = None) -> Branched:
-    """Make the new job and put it on the queue. `serve` starts a rehearsal for the job of that id and returns its URL.
+    """Create the new job and queue it. `serve` starts a rehearsal for the job with that id and returns its URL.
 
-    Raises `ConfigurationError` for what cannot be replayed, `GitFailed` where files cannot be brought back.
+    Raises `ConfigurationError` if the job cannot be replayed, `GitFailed` if its files cannot be restored.
     """
     foreign = past.fields.get(IMPORTED) == "1"
     folder = find_workspace(wanted.workspace or (Path() if foreign else past.fields.get("workspace", ".")))
@@ -102,7 +105,7 @@ def go_on(swarm: Swarm, past: Past, wanted: Resumption, serve: Callable[[str], s
     layout = files.lay_out("here" if foreign else wanted.files, folder)
     if wanted.several and not (layout.restored or wanted.files == "here"):
         raise ConfigurationError(
-            f"{past.job_id} kept no files by then, so several jobs would work in {folder} at once; --files here has them do that"
+            f"{past.job_id} has no files of that moment, so several jobs would share {folder}. Allow that with --files here"
         )
     base_url = serve(job_id) if serve is not None else None
     job = {"workspace": str(folder), **({"rehearsed": "1"} if base_url else {})}
@@ -118,21 +121,19 @@ def go_on(swarm: Swarm, past: Past, wanted: Resumption, serve: Callable[[str], s
 
 
 def _refuse(past: Past, wanted: Resumption, *, foreign: bool, served: bool) -> None:
-    """Raise `ConfigurationError` for what nothing can go on from."""
+    """Raise `ConfigurationError` if the job cannot be continued."""
     if past.redacted == "words":
-        raise ConfigurationError(f"{past.job_id} was taken out without its words, so nothing can go on from it")
+        raise ConfigurationError(f"{past.job_id} was exported without its words, so it cannot be continued")
     if foreign and wanted.files == "restore":
-        raise ConfigurationError(
-            f"{past.job_id} came from a file, which has no files of a workspace: leave --files away"
-        )
+        raise ConfigurationError(f"{past.job_id} was imported, and has no workspace files; omit --files restore")
     if past.agents[wanted.agent_id].spec.get("base_url") is not None and not served:
         raise ConfigurationError(
-            f"{past.job_id} was a rehearsal, whose server is gone: give it another one with --rehearse"
+            f"{past.job_id} was a rehearsal, whose server has ended; start another one with --rehearse"
         )
 
 
 def _redefine(swarm: Swarm, past: Past, moment: Moment, wanted: Resumption) -> AgentChange:
-    """What another model and other definitions change."""
+    """Changes for another model and other definitions."""
     prices_file = swarm.settings.prices_file
     model = wanted.model and resolve_model(wanted.model, default=wanted.model, parent=None, prices_file=prices_file)
     if wanted.agents is None:
@@ -145,20 +146,20 @@ def _redefine(swarm: Swarm, past: Past, moment: Moment, wanted: Resumption) -> A
 def _tell(past: Past, wanted: Resumption, workspace: str) -> str:
     spec = AgentSpec.model_validate(past.agents[wanted.agent_id].spec)
     moved = (
-        f" Your workspace is {workspace} now; paths that you have read begin otherwise."
+        f" Your workspace is {workspace} now, so change the paths that you have read."
         if workspace != spec.workspace
         else ""
     )
-    # Who is told nothing and has not moved goes on as if nothing had been.
+    # An agent without a message or a move continues without a note.
     return "\n\n".join(filter(None, [f"{NOTE}{moved}" if moved or wanted.text else "", wanted.text]))
 
 
 def _disarm(past: Past, folder: Path) -> Past:
-    """A job from a file, with this person's own rules in the place of its, and no more rights than a new job has."""
+    """An imported job with this person's own rules, and no more rights than a new job."""
     past = without_rights(past)
     documents = dict(past.documents)
     rules = load_permission_settings(folder, Path.home()).rules.model_dump_json()
-    # Of what travelled with it only what conversations begin with: no servers, skills or hooks.
+    # Keep only the documents that conversations begin with: no servers, skills or hooks.
     carried = {name: digest for name, digest in carried_by(past.fields).items() if name == "instructions"}
     fields = dict(past.fields) | {"memory": "", "rules": rules, "carried": json.dumps(carried)}
     if (digest := fields.get("definitions", "")) in documents:
@@ -177,5 +178,5 @@ def _disarm(past: Past, folder: Path) -> Past:
 
 
 def _harmless(definition: dict[str, Any]) -> dict[str, Any]:
-    """A definition with what it says to the model, and what it takes away; nothing that it would have run or be given."""
+    """Keep a definition's texts for the model and its restrictions; remove everything that it would run or get."""
     return {name: value for name, value in definition.items() if name in _HARMLESS}

@@ -1,4 +1,4 @@
-"""Trying a command on what a job has made of its files: a person's own command, on this machine, in a folder with the job's end state."""
+"""Score a job's files by a person's command, run on this machine in a folder with the job's last state."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ from swarm.core.errors import GitFailed, NoWork
 from swarm.core.ids import root_agent_id
 
 LONGEST_SECONDS = 600.0
-"""A command that takes longer is ended, and counts as failed."""
+"""Maximum seconds of a command; a longer one is ended, and counts as failed."""
 _TAIL_BYTES = 4_096
 
 
 @dataclass(frozen=True)
 class Score:
-    """What the command said of one job."""
+    """The command's result for one job."""
 
     passed: bool
-    """It exited with 0."""
+    """Whether the command exited with 0."""
     said: str
-    """The last line of its output; or why it did not run."""
+    """Last line of the output, or the reason why the command did not run."""
 
 
 def score(swarm: Swarm, job_id: str, workspace: str, command: str, seconds: float = LONGEST_SECONDS) -> Score:
-    """Run the command by the shell where the job's files are: in a copy made of its last state, or in `workspace` if it worked there."""
+    """Run the command by the shell in a copy of the job's last state, or in `workspace` if the job worked there."""
     try:
         folder = swarm.work(root_agent_id(job_id)).check_out()
     except NoWork:
         folder = Path(workspace)
     except GitFailed as error:
-        return Score(False, f"its files cannot be had: {error}")
+        return Score(False, f"its files are not available: {error}")
     return run_scored(command, folder, {"SWARM_JOB_ID": job_id}, seconds)
 
 
 def run_scored(command: str, folder: Path, environment: dict[str, str], seconds: float) -> Score:
-    """Run it there, with these variables added; its whole process group ends with it."""
+    """Run the command in the folder with these added variables; its process group ends with it."""
     with tempfile.TemporaryFile() as output:
         try:
             process = subprocess.Popen(

@@ -1,6 +1,6 @@
-"""The board and the scratchpad of a job as they were at a moment of its past: made again of the calls that changed them. Pure.
+"""The board and scratchpad at a moment of a job's history, rebuilt from the calls that changed them. Pure.
 
-What a call did stands in its result, and results are in order but for some milliseconds, in which another agent's may overtake them.
+Changes are read from the calls' results, whose order is exact except for some milliseconds between agents.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _VERSION = re.compile(r"has version (\d+) and")
 
 @dataclass(frozen=True)
 class _SharedCall:
-    """A call that has changed something; or the end of an agent, which has no name."""
+    """A call that changed shared state, or the end of an agent (without a name)."""
 
     seq: int
     at: float
@@ -33,19 +33,19 @@ class _SharedCall:
 
 @dataclass
 class Shared:
-    """What a job's agents share, as it is stored."""
+    """Shared state of a job's agents, in its stored form."""
 
     tasks: dict[int, dict[str, Any]] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
-    """By `NUMBER description`, `NUMBER result`, `NUMBER notes`."""
+    """Texts by `NUMBER description`, `NUMBER result`, `NUMBER notes`."""
     pages: dict[str, str] = field(default_factory=dict)
     about: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """By page: version, by, by_name, at."""
+    """Version, by, by_name and at, per page."""
     version: int = 0
-    """The last that any page has had."""
+    """Highest version of any page."""
 
     def renamed(self, ids: Mapping[str, str]) -> Shared:
-        """The same among agents with other ids. Who is not among them has nothing in progress any more."""
+        """Replace the agents' ids, and release tasks in progress by other agents; returns this object."""
         for task in self.tasks.values():
             if task["state"] == "in_progress" and task["owner"] not in ids:
                 _give_back(task)
@@ -54,7 +54,7 @@ class Shared:
         return self
 
     def parts(self) -> Iterator[dict[str, Any]]:
-        """What is stored under each key of the new job, as `import_past.lua` takes it."""
+        """Yield the data for each key of the new job, in the form of `import_past.lua`."""
         tasks = self.tasks
         done = [number for number, task in tasks.items() if task["state"] == "completed"]
         left = {n: len(set(task.get("blocked_by", ())) - set(done)) for n, task in tasks.items()}
@@ -79,7 +79,7 @@ class Shared:
 
     @property
     def fields(self) -> dict[str, str]:
-        """What the job's record says of them."""
+        """Fields for the job's record."""
         size = sum(map(self._size, self.pages))
         return {"pad_bytes": str(size), "pad_version": str(self.version)} if self.version else {}
 
@@ -88,7 +88,7 @@ class Shared:
 
 
 def share_then(past: Past, seq: int | None = None) -> Shared:
-    """What the agents shared once all up to `seq` had happened; without it at the end."""
+    """The shared state after all events up to `seq`; without it, at the end."""
     shared = Shared()
     done = (one for agent in past.agents.values() for one in _done_by(agent) if seq is None or one.seq <= seq)
     for one in sorted(done, key=lambda one: one.seq):
@@ -145,7 +145,7 @@ def _complete(shared: Shared, past: Past, one: _SharedCall) -> None:
 
 
 def _task(shared: Shared, one: _SharedCall) -> dict[str, Any] | None:
-    """The task that a call was about, as one that it changes now."""
+    """The task of a call, marked as changed at its time."""
     task = shared.tasks.get(_number(one))
     if task is not None:
         task["changed"] = one.at

@@ -1,4 +1,4 @@
-"""The records that a job's past is read from, and the steps that make a job of one."""
+"""Redis access for replay: records of a job's history, and the steps that import one."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ class PastStore:
         self._keyspace, self._job_id = keyspace, job_id
 
     def job(self) -> dict[str, str]:
-        """All fields of the job."""
+        """Read all fields of the job."""
         return dict(self._keyspace.client.hgetall(self._keyspace.key("job", self._job_id)))
 
     def agent(self, agent_id: str) -> dict[str, str]:
-        """All fields of an agent."""
+        """Read all fields of an agent."""
         return dict(self._keyspace.client.hgetall(self._keyspace.key("agent", agent_id)))
 
     def outputs(self, agent_id: str) -> dict[str, str]:
-        """All outputs of an agent that were kept."""
+        """Read all kept outputs of an agent."""
         return dict(self._keyspace.client.hgetall(self._keyspace.key("outputs", agent_id)))
 
     def stream(self, kind: str, owner: str) -> _Entries:
-        """All entries of a mailbox, or of the job's events."""
+        """Read all entries of a mailbox, or of the job's events."""
         return list(self._keyspace.client.xrange(self._keyspace.key(kind, owner)))
 
     def import_past(self, what: str, request: dict[str, Any]) -> None:
-        """Make a part of the job. Raises `ConfigurationError` if there is a job of this id."""
+        """Write a part of the job. Raises `ConfigurationError` if there is a job with this id."""
         self._step("import_past", what, json.dumps(request, ensure_ascii=False))
 
     def plant_job(self, request: dict[str, Any]) -> Signals:
-        """Make the job's record, the last of its parts. Raises as `import_past`."""
+        """Write the job's record, after all other parts. Raises as `import_past`."""
         return Signals(publish=self._step("plant_job", json.dumps(request))[1])
 
     def _step(self, name: str, *arguments: str) -> list[Any]:
         answer: list[Any] = self._keyspace.run(name, self._job_id, *arguments)
         if answer[0] == "exists":
             raise ConfigurationError(
-                f"there is a job {self._job_id} already, or one with its agents; `swarm tree {self._job_id}` shows it"
+                f"the job {self._job_id}, or one with its agents, exists already; `swarm tree {self._job_id}` shows it"
             )
         return answer

@@ -77,7 +77,7 @@ def test_an_interrupt_leaves_too_and_the_terminal_shows_keys_again(post: Post) -
     terminal.wait_for("Ctrl-D leaves")
     terminal.type("\x03")
     code, text = terminal.finish()
-    assert code == 130 and "it goes on" in text
+    assert code == 130 and "it continues" in text
     assert not job.view().ended
 
 
@@ -93,7 +93,7 @@ def test_a_run_without_a_prompt_is_a_conversation_on_one_job(stack: World) -> No
     scenario = stack.workspace / "echo.yaml"
     scenario.write_text(ECHO)
     terminal = Terminal(stack, "run", "--rehearse", str(scenario), "-w", str(stack.workspace))
-    terminal.wait_for("What is to be done?")
+    terminal.wait_for("Type a task")
     terminal.type("hello there\n")
     terminal.wait_for("the answer")
     terminal.wait_for("your turn")

@@ -35,6 +35,6 @@ def test_an_event_is_told_once_and_whoever_waits_goes_on(stack: World) -> None:
     assert b"passed &amp; &lt;tested&gt;" in printed
 
     again = stack.run("event", "build/17", "failed")
-    assert again.returncode == 1 and b"came already" in again.stderr and b"passed & <tested>" in again.stderr
+    assert again.returncode == 1 and b"was reported at" in again.stderr and b"passed & <tested>" in again.stderr
     wrong = stack.run("event", "build 17")
     assert wrong.returncode != 0 and b"without spaces" in wrong.stderr

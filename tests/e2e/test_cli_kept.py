@@ -13,7 +13,7 @@ from tests.e2e.cli_world import World, wait_for_line
 from tests.waiting import wait_for
 
 HELLO = b"Hello! This answer is rehearsed; it came from a local script and no model was asked.\n"
-KEPT = b"what was started stays up"
+KEPT = b"the local stack stays up"
 
 
 def _run(world: World, **variables: str) -> bytes:
@@ -41,7 +41,7 @@ def test_the_next_run_uses_what_the_last_one_started_and_down_ends_it(world: Wor
     assert _workers(world) == kept
     # It is there for the jobs of such commands, and for nobody else's.
     refused = world.run("run", "--detach", "-w", str(world.workspace), "hi", ANTHROPIC_API_KEY="k")
-    assert refused.returncode == 2 and b"nobody would run the job" in refused.stderr
+    assert refused.returncode == 2 and b"no worker would run the job" in refused.stderr
     assert world.run("down").returncode == 0
     assert world.processes() == []
 

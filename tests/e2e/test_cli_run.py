@@ -184,7 +184,7 @@ def test_a_key_that_is_refused_ends_the_command_with_the_reason_and_keeps_the_jo
     with RehearsalServer(scenario) as server:
         ran = world.run("run", "-w", str(world.workspace), "hi", ANTHROPIC_API_KEY="wrong", SWARM_BASE_URL=server.url)
     assert ran.returncode == 1, ran.stderr.decode()
-    assert b"no such key" in ran.stderr and b"It is kept" in ran.stderr
+    assert b"no such key" in ran.stderr and b"It stays queued" in ran.stderr
     up = world.run("up", "--workers", "0")
     assert up.returncode == 0, up.stderr.decode()
     [job] = world.read_json("jobs", "--json")

@@ -170,7 +170,7 @@ def test_who_looks_elsewhere_is_told_of_a_question_and_of_an_end(at_work: Fleet)
 
     terminal = Terminal(OnFleet(), "top")
     try:
-        terminal.wait_for("at work")
+        terminal.wait_for("active")
         job = at_work.swarm.submit("Greet\x07 me", workspace=at_work.workspace, base_url=at_work.rehearse("ask").url)
         terminal.wait_for("]9;swarm: asks you: Greet\\u0007 me\x07")
         assert b"\x07\x1b]9;swarm: asks you: Greet\\u0007 me\x07" in terminal.raw

@@ -21,7 +21,7 @@ rules:
     reply: {tools: [{name: Bash, input: {command: "touch made"}}]}
   - reply: {text: "END {last_result}"}
 """
-QUESTION = "Trust them, for as long as they do not change? [y]es, [n]o: go on without, [s]top"
+QUESTION = "Trust them, as long as they do not change? [y]es, [n]o: continue without, [s]top"
 IGNORED = "grants in files of this workspace are ignored"
 
 

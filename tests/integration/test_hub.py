@@ -154,7 +154,7 @@ def test_gits_own_requests_are_understood() -> None:
 
 def test_git_says_what_is_not_there(hub: HubProcess, client: Client) -> None:
     assert "there is no repository jobs/job-none" in client.complain("fetch", "-q", f"{hub.url}/jobs/job-none.git")
-    assert "serves git repositories at" in client.complain("ls-remote", f"{hub.url}/{'x/' * 5}job.git")
+    assert "serves only git repositories at" in client.complain("ls-remote", f"{hub.url}/{'x/' * 5}job.git")
 
 
 def test_a_repository_has_its_share_and_the_hub_its_own(tmp_path: Path, client: Client) -> None:
@@ -247,7 +247,7 @@ def test_what_is_pushed_is_never_run(hub: HubProcess, client: Client) -> None:
 
 @pytest.mark.parametrize(
     ("token", "path", "told"),
-    [(TOKEN, "", ""), ("another", "", "SWARM_HUB_TOKEN must be"), (TOKEN, ":1", "start it (`swarm hub`)")],
+    [(TOKEN, "", ""), ("another", "", "set SWARM_HUB_TOKEN to"), (TOKEN, ":1", "start it (`swarm hub`)")],
 )
 def test_doctor_tells_whether_the_hub_can_be_used(hub: HubProcess, token: str, path: str, told: str) -> None:
     url = f"http://127.0.0.1{path}" if path else hub.url

@@ -56,7 +56,7 @@ def test_shelves_and_pages_are_listed_and_shown(remembered: Remembered) -> None:
     assert [(each["op"], each["job"], each["agent"]) for each in told] == [("write", "job-1", "agent-job-1")]
     with pytest.raises(ConfigurationError, match="has no page 'gone"):
         remembered.run("show", "project:reviewer", "gone.md")
-    with pytest.raises(ConfigurationError, match="there is no shelf 'nobody'"):
+    with pytest.raises(ConfigurationError, match="there is no memory store 'nobody'"):
         remembered.run("list", "nobody")
 
 

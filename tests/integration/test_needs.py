@@ -132,17 +132,17 @@ def test_status_tree_and_doctor_say_which_jobs_nobody_can_serve_or_tell_the_end_
         ran = subprocess.run(command, env=keyless.environment(), cwd=keyless.folder, capture_output=True, text=True)
         return ran.stdout
 
-    assert f"waits   {job.id}: nobody can run it: {lack}" in run("status")
+    assert f"waits   {job.id}: no worker can run it: {lack}" in run("status")
     assert json.loads(run("status", "--json"))["unserved"] == {job.id: lack}
-    assert f"nobody can run it: {lack}"[:60] in run("tree", job.id)
+    assert f"no worker can run it: {lack}"[:60] in run("tree", job.id)
     [check] = [check for check in json.loads(run("doctor", "--json")) if check["name"] == "waiting jobs"]
-    assert (check["ok"], check["found"]) == (False, f"nobody can run {job.id}: {lack}")
+    assert (check["ok"], check["found"]) == (False, f"no worker can run {job.id}: {lack}")
     assert check["found"] in " ".join(run("doctor").split())
     keyless.swarm.cancel(job.view().root_id)
     # Meanwhile no worker has named the broker for a week; what is due there is not forgotten for that.
     store.keyspace.client.zadd(store.keyspace.key("brokers"), {"shop": time.time() - 8 * 86_400})
     stranded = "callbacks of 1 ended job cannot be published: no worker knows the broker shop"
-    assert f"waits   {stranded}; name it" in (told := run("status")) and "nobody can run it" not in told
+    assert f"waits   {stranded}; name it" in (told := run("status")) and "no worker can run it" not in told
     [check] = [check for check in json.loads(run("doctor", "--json")) if check["name"] == "other brokers"]
     assert (check["ok"], check["found"]) == (False, stranded)
     wait_for("the worker has told of it", lambda: worker.text().count("callbacks.stranded") == 1)

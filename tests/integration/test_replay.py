@@ -144,9 +144,9 @@ def test_one_agent_alone_goes_on_and_what_cannot_is_said(at_work: Fleet, team: T
     view = alone.wait(60)
     assert (view.state, view.text, len(alone.agents())) == ("completed", "found", 1)
     assert _replies(at_work, view.root_id)[1].request_sha == _replies(at_work, finder.id)[1].request_sha
-    with pytest.raises(ConfigurationError, match="has 2 turns: name one from 0 to 2"):
+    with pytest.raises(ConfigurationError, match="has 2 turns; choose one from 0 to 2"):
         go_on(at_work.swarm, past, Resumption(finder.id, 9), serve)
-    with pytest.raises(ConfigurationError, match="was a rehearsal, whose server is gone"):
+    with pytest.raises(ConfigurationError, match="was a rehearsal, whose server has ended"):
         go_on(at_work.swarm, past, Resumption(finder.id, 1))
 
 
@@ -273,7 +273,7 @@ def test_a_job_goes_on_by_the_definitions_of_now_with_limits_that_begin_anew(at_
     assert {one.outcome for one in check_requests(again)} == {"same"}
     assert json.loads(again.documents[again.fields["definitions"]])["definitions"]["probe"]["prompt"] == "Be thorough."
     (agents / "probe.md").unlink()
-    with pytest.raises(ConfigurationError, match="of the type 'probe', and there are only"):
+    with pytest.raises(ConfigurationError, match="has the type 'probe', which does not exist here"):
         go_on(at_work.swarm, past, wanted, lambda _: url)
 
 
@@ -308,7 +308,7 @@ def test_a_job_is_taken_out_and_put_into_another_redis_where_it_goes_on_with_not
     }
     assert again.events == past.events and again.documents == past.documents
     assert list(check_requests(again)) == list(check_requests(past))
-    with pytest.raises(ConfigurationError, match="there is a job"):
+    with pytest.raises(ConfigurationError, match="exists already"):
         import_past(store, freeze(_copied(past)))
     # Put in here under another name: it goes on, with this person's rules, and no server of its own.
     stranger = _copied(past)
@@ -356,15 +356,15 @@ def test_what_is_not_to_be_read_is_taken_out(at_work: Fleet, unmanned: Fleet, te
 def test_a_file_that_was_cut_off_or_is_none_is_refused() -> None:
     whole = '{"t":"swarm-export","v":1,"job":"job-1","redacted":""}\n{"t":"job","fields":{"root":"agent-1"}}\n'
     assert read_lines(io.StringIO(whole + '{"t":"end","records":2}\n'), "f").root == "agent-1"
-    with pytest.raises(ConfigurationError, match="f ends after line 2 and is not whole"):
+    with pytest.raises(ConfigurationError, match="f is incomplete after line 2"):
         read_lines(io.StringIO(whole), "f")
-    with pytest.raises(ConfigurationError, match="f, line 1: no record of an exported job"):
+    with pytest.raises(ConfigurationError, match="f, line 1: not a record of an exported job"):
         read_lines(io.StringIO("hello\n"), "f")
-    with pytest.raises(ConfigurationError, match=r"'job-\.\./x' is no id of jobs"):
+    with pytest.raises(ConfigurationError, match=r"'job-\.\./x' is not a valid job id"):
         read_lines(io.StringIO(whole.replace("job-1", "job-../x")), "f")
-    with pytest.raises(ConfigurationError, match=r"line 3: .*'agent-\.\./x' is no id of agents"):
+    with pytest.raises(ConfigurationError, match=r"line 3: .*'agent-\.\./x' is not a valid agent id"):
         read_lines(io.StringIO(whole + '{"t":"agent","id":"agent-../x","fields":{}}\n'), "f")
-    with pytest.raises(ConfigurationError, match="of version 2"):
+    with pytest.raises(ConfigurationError, match="has version 2"):
         read_lines(io.StringIO('{"t":"swarm-export","v":2,"job":"j"}\n'), "f")
 
 
@@ -394,11 +394,11 @@ def test_the_commands_take_a_job_out_read_it_check_it_and_go_on_from_it(
     assert _swarm("export", past.job_id, "-o", str(file), "--redact", "secrets").exit_code == 0
     assert file.stat().st_size > 1_000
     refused = _swarm("import", str(file))
-    assert refused.exit_code == 1 and "there is a job" in str(refused.exception)
+    assert refused.exit_code == 1 and "exists already" in str(refused.exception)
     lines = _swarm("replay", past.job_id, "--until", "12").stdout.splitlines()
     assert 3 < len(lines) <= 12 and "started job-" in lines[0] and all(int(line.split()[0]) <= 12 for line in lines)
     checked = _swarm("replay", past.job_id, "--check")
-    assert checked.exit_code == 0 and "requests as they were sent, 0 others" in checked.stdout
+    assert checked.exit_code == 0 and "requests unchanged, 0 different" in checked.stdout
     assert _swarm("replay", past.job_id, "--with", "x").exit_code == 2
     scenario = tmp_path / "team.yaml"
     scenario.write_text(_TEAM)
@@ -429,7 +429,7 @@ def test_what_a_person_cancelled_goes_on_as_another_job(
     scenario.write_text("""
 name: slow
 rules:
-  - when: {last_text: 'Go on where you stopped'}
+  - when: {last_text: 'Continue where you stopped'}
     reply: {text: went on}
   - when: {turn: 0}
     reply: {tools: [{name: LS, input: {}}]}

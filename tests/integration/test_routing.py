@@ -115,7 +115,7 @@ def test_agents_that_have_a_tool_of_ones_own_stay_with_the_workers_that_have_it(
         capture_output=True,
         text=True,
     ).stdout
-    assert "goes on without: SWARM_TOOLS names missing_on_this_one" in status
+    assert "continues without: SWARM_TOOLS names missing_on_this_one" in status
     assert re.search(rf"has     {with_shop.pop()}: .*tool charge_card, ", status)
 
 

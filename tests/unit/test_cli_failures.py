@@ -17,12 +17,12 @@ from swarm.cli.failures import report
     [
         (
             FileNotFoundError(errno.ENOENT, "No such file or directory"),
-            "the folder that this shell is in has been removed",
+            "this shell's folder has been removed",
         ),
         (FileNotFoundError(errno.ENOENT, "No such file or directory", "a.txt"), "No such file or directory: a.txt"),
         (
             OSError(errno.ENOSPC, "No space left on device"),
-            "No space left on device, for what is printed or for /var/state: free",
+            "No space left on device, in the output or in /var/state: free",
         ),
     ],
 )

@@ -69,7 +69,7 @@ def test_what_is_hidden_wrong_or_understood_in_part_is_said_beside_the_list(proj
         "`swarm trust` lets it count",
         "problem: ./.claude/agents/notes.md:1: it has no frontmatter. "
         "Begin the file with a `---` block that has `name` and `description`.",
-        "1 of them understood only in part; `swarm agents check .claude/agents/poet.md` says what was not",
+        "1 of them understood only in part; `swarm agents check .claude/agents/poet.md` explains",
     ]
 
 
@@ -89,8 +89,8 @@ def test_a_check_names_file_line_and_remedy_and_counts(project: Path) -> None:
     said = ran.stderr.splitlines()
     place = "./.claude/agents/poet.md: poet"
     assert f"warning: {place}: unknown tool 'Grpe' (did you mean 'Grep'?); kept, in case a worker offers it" in said
-    assert f"note: {place}: it lists AskUserQuestion but does not get it: no sub-agent has it" in said
-    assert f"note: {place}: it lists SlashCommand but does not get it: it is not offered here" in said
+    assert f"note: {place}: AskUserQuestion is listed but withheld: no sub-agent has it" in said
+    assert f"note: {place}: SlashCommand is listed but withheld: it is not offered here" in said
     assert any(line.startswith("problem: ./.claude/agents/broken.md") and "'[Read' in `tools`" in line for line in said)
     assert said[-1] == "1 can be used (1 understood only in part), 1 cannot"
 

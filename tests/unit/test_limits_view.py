@@ -25,7 +25,7 @@ ONE = LimitClass(
 
 def test_a_class_shows_what_is_left_who_asks_and_who_waits() -> None:
     assert describe(ONE) == [
-        "anthropic/1234/sonnet-5-5   limits as the server states them",
+        "anthropic/1234/sonnet-5-5   limits stated by the server",
         "  requests  12 left of 970 a minute, 1,000 stated",
         "  input     no limit known",
         "  output    -5 left of 388 a minute, 400 stated",

@@ -62,5 +62,5 @@ def test_a_file_of_results_is_taken_up_where_it_was_cut_off(tmp_path: Path) -> N
         ResultFile("map-2", path, resumed=True)
     with pytest.raises(ConfigurationError, match="is not empty"):
         check_new(path)
-    with pytest.raises(ConfigurationError, match="/dev/full is no regular file"):
+    with pytest.raises(ConfigurationError, match="/dev/full is not a regular file"):
         check_new(Path("/dev/full"))

@@ -56,7 +56,7 @@ def test_what_is_long_is_cut_and_says_so() -> None:
     assert show_detail(wide)[-1].endswith("… 615 more characters") and is_cut(wide) and is_cut(many)
     assert not is_cut(_call(command="ls"))
     kept = _question("plan", "p" * MAX_DETAIL_CHARACTERS)
-    assert "longer than what is kept" in show_detail(kept, full=True)[-1]
+    assert "the stored text is cut" in show_detail(kept, full=True)[-1]
 
 
 def test_the_answers_that_are_offered_are_numbered() -> None:

@@ -1,1 +1,1 @@
-"""The full screen of `swarm top`: fleet, job, agent. The only place that knows Textual."""
+"""The screens of `swarm top`: fleet, job, agent. Only these modules use Textual."""

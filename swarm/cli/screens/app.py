@@ -19,7 +19,10 @@ _LOOKED_AT_JOBS = 50
 
 
 class Top(App[None]):
-    """Fleet → job → agent: Enter goes in, Escape back. Looking never acts; `notices` tells the desktop what the screen may not show."""
+    """Fleet → job → agent: Enter goes in, Escape back.
+
+    Viewing changes nothing; `notices` allows desktop notifications.
+    """
 
     TITLE = "swarm"
     ENABLE_COMMAND_PALETTE = False
@@ -35,7 +38,7 @@ class Top(App[None]):
         self._known: Mapping[str, Row] | None = None
 
     def on_mount(self) -> None:
-        """The fleet, and the job on top of it if one was named."""
+        """Show the fleet, and on top of it a named job."""
         self.push_screen(FleetScreen())
         if self._job_id is not None:
             self.push_screen(JobScreen(self._job_id))
@@ -51,7 +54,7 @@ class Top(App[None]):
         try:
             rows = LiveReader(store).jobs(store.jobs.ids(_LOOKED_AT_JOBS))
         except REDIS_ERRORS:
-            return  # the screen says so
+            return  # the screen reports it
         before, self._known = self._known, rows
         if before is not None and (news := find_news(before, rows)):
             self.call_from_thread(self._tell, news)

@@ -1,4 +1,4 @@
-"""What `swarm top` asks the person: a line of text, a yes, the answer to a question."""
+"""Dialogs of `swarm top`: a line of text, a confirmation, the answer to a question."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from swarm.cli.question_view import read_always, show_detail, show_heading
 from swarm.store.questions import Question
 
 Answer = tuple[str, dict[str, Any]]
-"""The answer, and the further arguments of `Swarm.answer`."""
+"""An answer, and further arguments of `Swarm.answer`."""
 
 
 class LineDialog(ModalScreen[str | None]):
-    """Asks for a line; None if the person thinks better of it."""
+    """Asks for a line of text; None if the person cancels."""
 
     BINDINGS: ClassVar = [("escape", "dismiss(None)", "back")]
     CSS = "LineDialog { align: center bottom; } LineDialog Static { width: 100%; } LineDialog Input { width: 100%; }"
@@ -28,17 +28,17 @@ class LineDialog(ModalScreen[str | None]):
         self._title = title
 
     def compose(self) -> ComposeResult:
-        """The heading and the line."""
+        """Show the heading and the line."""
         yield Static(Text(self._title), id="heading")
         yield Input(id="line")
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Enter."""
+        """Return the line at Enter."""
         self.dismiss(event.value.strip() or None)
 
 
 class ConfirmDialog(ModalScreen[bool]):
-    """Asks for a yes; any other key is a no."""
+    """Asks for a confirmation; any key but y means no."""
 
     CSS = "ConfirmDialog { align: center middle; } ConfirmDialog Static { width: auto; padding: 1 2; background: $panel; }"
 
@@ -47,11 +47,11 @@ class ConfirmDialog(ModalScreen[bool]):
         self._question = question
 
     def compose(self) -> ComposeResult:
-        """The question."""
+        """Show the question."""
         yield Static(Text(f"{self._question}  [y]es, any other key: no"), id="heading")
 
     def on_key(self, event: Any) -> None:
-        """The answer."""
+        """Return the answer."""
         event.stop()
         self.dismiss(event.key == "y")
 
@@ -75,22 +75,22 @@ class QuestionDialog(ModalScreen[Answer | None]):
         self._question = question
 
     def compose(self) -> ComposeResult:
-        """Who asks, what about, and what keys there are; words are typed."""
+        """Show the question, its keys, and an input line if it is answered in words."""
         question = self._question
         with VerticalScroll():
             yield Static(Text(show_heading(question), style="bold"), id="heading")
             yield Static(Text("\n".join(show_detail(question, full=True))), id="detail")
             yield Static(Text(f"\n{self._keys()}", style="dim"))
             if question.kind == "question":
-                yield Input(placeholder="your answer, or the number of one", id="line")
+                yield Input(placeholder="your answer, or an option's number", id="line")
 
     def on_mount(self) -> None:
-        """Words go into the line; else no key lands in a field that is not there."""
+        """Focus the input line, if there is one, so that keys reach the right widget."""
         if self._question.kind == "question":
             self.query_one(Input).focus()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """An answer in words, or the number of one that is offered."""
+        """Return an answer in words, or the option with the typed number."""
         text, options = event.value.strip(), self._question.options
         if text.isdecimal() and 1 <= int(text) <= len(options):
             text = options[int(text) - 1]
@@ -103,12 +103,12 @@ class QuestionDialog(ModalScreen[Answer | None]):
             self.dismiss(("allow", {}))
 
     def action_always(self) -> None:
-        """Allow it, and what is plainly of the same kind from now on."""
+        """Allow the call, and calls of the same kind from now on."""
         if self._question.kind == "permission" and self._question.always:
             self.dismiss(("allow", {"always": True}))
 
     def action_deny(self) -> None:
-        """Refuse it, with the reason that is asked for."""
+        """Ask for a reason, and refuse the call."""
         if self._question.kind != "question":
             self.app.push_screen(LineDialog("Why not? (Enter: no reason)"), self._deny)
 

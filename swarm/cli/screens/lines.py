@@ -1,4 +1,4 @@
-"""How jobs and agents look as lines of a list. Pure."""
+"""Jobs and agents as lines of a list. Pure."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _GROUPS = {"needs_you": 0, "running": 1, "ended": 2}
 
 
 def sort_jobs(rows: Mapping[str, Row], words: str = "") -> list[Row]:
-    """Those that need somebody first, then what runs, then what has ended; within each the newest first."""
+    """Sort jobs with questions first, then running, then ended ones; each group newest first."""
     kept = [row for row in rows.values() if words.lower() in f"{row['id']} {row['title']} {row['state']}".lower()]
     return sorted(kept, key=lambda row: (_GROUPS[row["group"]], -(row["created_at"] or 0)))
 
 
 def job_line(row: Row, now: float) -> Text:
-    """A job: its state, its id, how long ago it was started, whether it asks, how many of its agents run, its cost, its title."""
+    """Format a job: state, id, age, questions, running agents, cost, title."""
     alive = row["state"] not in TERMINAL_STATES
     line = Text().append_text(_glyph(row["state"]))
     line.append(row["id"], style="bold" if row["group"] == "needs_you" else "")
@@ -36,7 +36,7 @@ def job_line(row: Row, now: float) -> Text:
 
 
 def agent_lines(agents: Sequence[Row], asking: Container[str], now: float) -> list[tuple[str, Text]]:
-    """The tree: an id and a line for each agent."""
+    """Format the tree as one id and line per agent."""
     rows = fold_tree(agents)
     drawing = Drawing(count_alive(agents), now, asking=asking)
     return [
@@ -47,10 +47,10 @@ def agent_lines(agents: Sequence[Row], asking: Container[str], now: float) -> li
 
 
 def sum_up_fleet(rows: Sequence[Row], workers: int) -> str:
-    """The whole fleet in a line."""
+    """Summarize the fleet in one line."""
     alive = [row for row in rows if row["state"] not in TERMINAL_STATES]
     parts = [
-        f"{show_number(len(alive), 'job')} of {len(rows)} at work",
+        f"{show_number(len(alive), 'job')} of {len(rows)} active",
         f"{sum(row['running'] for row in alive)} agents running, {sum(row['queued'] for row in alive)} queued",
         f"{show_number(workers, 'worker')}",
         show_cost(sum(row["cost_usd"] for row in rows)),

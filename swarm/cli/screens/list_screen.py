@@ -1,4 +1,4 @@
-"""What the screens of `swarm top` have in common: a list that is kept up to date by a thread, and acts."""
+"""Base of the screens of `swarm top`: a list that a thread keeps up to date, and actions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REFRESH_SECONDS = 0.5
 
 
 class ListScreen(Screen[None]):
-    """A heading, and a list of lines that each stand for something with an id."""
+    """A screen with a heading and a list; each line stands for something with an id."""
 
     BINDINGS: ClassVar = [
         ("j", "move(1)", ""),
@@ -43,23 +43,23 @@ class ListScreen(Screen[None]):
 
     @property
     def swarm(self) -> Swarm:
-        """The client."""
+        """The client of the application."""
         return cast("Top", self.app).swarm
 
     def compose(self) -> ComposeResult:
-        """The heading, the list and the keys."""
+        """Show the heading, the list and the keys."""
         yield Static(id="heading")
         yield OptionList(id="list")
         yield Footer()
 
     def on_mount(self) -> None:
-        """Begin to look; the keys are the list's."""
+        """Start loading; the list gets the keys."""
         self.query_one(OptionList).focus()
         self._refresh()
         self.set_interval(REFRESH_SECONDS, self._refresh)
 
     def load(self) -> Callable[[], None]:
-        """Fetch what is to be shown, on a thread; returns what shows it."""
+        """Fetch the data, on a thread; returns a function that shows it."""
         raise NotImplementedError
 
     def _refresh(self) -> None:
@@ -82,7 +82,7 @@ class ListScreen(Screen[None]):
         self.query_one("#heading", Static).update(Text(one_line(what, 300), style="red"))
 
     def show(self, heading: str, lines: Sequence[tuple[str, Text]]) -> None:
-        """Show these lines; those that are as they were are not touched, and the one that was chosen stays chosen."""
+        """Show these lines, without touching unchanged ones or the selection."""
         self.query_one("#heading", Static).update(Text(heading, style="bold"))
         listed = self.query_one(OptionList)
         if [key for key, _ in lines] == list(self._shown):
@@ -100,29 +100,29 @@ class ListScreen(Screen[None]):
 
     @property
     def chosen(self) -> str | None:
-        """The id of the line that the person is on."""
+        """The id of the selected line."""
         listed = self.query_one(OptionList)
         if listed.highlighted is None or listed.highlighted >= listed.option_count:
             return None
         return listed.get_option_at_index(listed.highlighted).id
 
-    # -- acts --------------------------------------------------------------------------------------------------
+    # -- actions -----------------------------------------------------------------------------------------------
 
     def job_of(self, chosen: str) -> str:
-        """The job that the chosen line belongs to."""
+        """The job that the selected line belongs to."""
         raise NotImplementedError
 
     def count_below(self, chosen: str) -> str:
-        """What a cancel of the chosen line would end, in words."""
+        """The agents that cancelling the selected line would end, in words."""
         raise NotImplementedError
 
     def action_move(self, by: int) -> None:
-        """Up or down, by the keys of vi."""
+        """Move up or down, by the keys of vi."""
         listed = self.query_one(OptionList)
         (listed.action_cursor_down if by > 0 else listed.action_cursor_up)()
 
     def action_message(self) -> None:
-        """Write to the chosen agent, or to a job's first."""
+        """Write to the selected agent, or to a job's first."""
         if (chosen := self.chosen) is None:
             return
 
@@ -134,7 +134,7 @@ class ListScreen(Screen[None]):
         self.app.push_screen(LineDialog(f"To {chosen}:"), send)
 
     def action_cancel(self) -> None:
-        """Cancel what was chosen, once the person has read how much that is."""
+        """Cancel the selection, after the person has confirmed its size."""
         if (chosen := self.chosen) is None:
             return
 
@@ -151,7 +151,7 @@ class ListScreen(Screen[None]):
             self.swarm.cancel(chosen)
 
     def action_next_question(self) -> None:
-        """Show the question that has waited longest."""
+        """Show the question that has been open longest."""
         self.run_worker(self._find_question, thread=True, group="question", exit_on_error=False)
 
     def _find_question(self) -> None:
@@ -160,7 +160,7 @@ class ListScreen(Screen[None]):
 
     def _ask(self, question: Question | None) -> None:
         if question is None:
-            self.notify("no question waits for you")
+            self.notify("there is no open question")
             return
 
         def answer(given: Answer | None) -> None:
@@ -171,7 +171,7 @@ class ListScreen(Screen[None]):
         self.app.push_screen(QuestionDialog(question), answer)
 
     def act(self, do: Callable[[], Any], told: str) -> None:
-        """Do something on a thread, and say what became of it."""
+        """Do something on a thread, and report its outcome."""
 
         def work() -> None:
             try:

@@ -1,4 +1,4 @@
-"""What a person who looks elsewhere is told: that an agent asks, that a job has ended. Pure, but for the terminal's own words."""
+"""Notices to a person away from the screen: questions and ended jobs. Pure, except for the terminal type."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from swarm.streaming.live.rows import Row
 
 _MOST_CHARACTERS = 200
 _WITHOUT = ("dumb", "linux")
-"""Terminals that would show the words of the sequence instead."""
+"""Terminals that would print the sequence as text."""
 
 
 def find_news(before: Mapping[str, Row], now: Mapping[str, Row]) -> list[str]:
-    """What has come about between two looks at the newest jobs, a line for each."""
+    """Describe the changes between two snapshots of the newest jobs, one line each."""
     news = []
     for job_id, row in now.items():
         old = before.get(job_id, {"questions": 0, "state": ""})
@@ -27,7 +27,7 @@ def find_news(before: Mapping[str, Row], now: Mapping[str, Row]) -> list[str]:
 
 
 def desktop_notice(news: list[str]) -> str:
-    """The sequence by which a terminal shows this on the desktop (OSC 9); empty for one that does not know it."""
+    """The sequence that shows the news on the desktop (OSC 9); empty if the terminal does not support it."""
     if os.environ.get("TERM", "dumb") in _WITHOUT:
         return ""
     return f"\x1b]9;swarm: {one_line('; '.join(news), _MOST_CHARACTERS)}\x07"

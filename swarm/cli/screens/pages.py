@@ -1,4 +1,4 @@
-"""The three screens of `swarm top`: the fleet's jobs, a job's agents, an agent's life."""
+"""The three screens of `swarm top`: jobs of the fleet, agents of a job, history of an agent."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _JOBS = 200
 
 
 class FleetScreen(ListScreen):
-    """All jobs, those that need somebody first."""
+    """All jobs, the ones with questions first."""
 
     BINDINGS: ClassVar = [("slash", "filter", "filter"), ("escape", "clear", "")]
 
@@ -33,7 +33,7 @@ class FleetScreen(ListScreen):
         self._words = ""
 
     def load(self) -> Callable[[], None]:
-        """The newest jobs and the workers."""
+        """Load the newest jobs and the workers."""
         store = self.swarm.store
         rows, workers = LiveReader(store).jobs(store.jobs.ids(_JOBS)), len(store.fleet.workers())
         return lambda: self._show(rows, workers)
@@ -45,38 +45,38 @@ class FleetScreen(ListScreen):
         self.show(sum_up_fleet(list(rows.values()), workers) + words, lines)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Enter goes into the job."""
+        """Open the selected job."""
         self.app.push_screen(JobScreen(str(event.option.id)))
 
     def job_of(self, chosen: str) -> str:
-        """The job itself."""
+        """The selected job itself."""
         return chosen
 
     def count_below(self, chosen: str) -> str:
-        """All its agents."""
+        """The number of the job's agents."""
         return f"{self._rows[chosen]['agents']} agents"
 
     def action_filter(self) -> None:
-        """Show only jobs with some words."""
+        """Ask for words to filter jobs by."""
         line = Input(value=self._words, placeholder="words of the title, id or state", id="filter")
         self.mount(line, before="#list")
         line.focus()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """The words are complete."""
+        """Apply the typed filter."""
         self._words = event.value.strip()
         event.input.remove()
         self.query_one(OptionList).focus()
 
     def action_clear(self) -> None:
-        """All jobs again."""
+        """Show all jobs again."""
         self._words = ""
         self.query("#filter").remove()
         self.query_one(OptionList).focus()
 
 
 class JobScreen(ListScreen):
-    """One job: its tree of agents."""
+    """A job's tree of agents."""
 
     BINDINGS: ClassVar = [("escape", "app.pop_screen", "back")]
 
@@ -86,7 +86,7 @@ class JobScreen(ListScreen):
         self._seen: WatchedJob | None = None
 
     def load(self) -> Callable[[], None]:
-        """The whole tree once, then what has changed."""
+        """Load the whole tree once, then its changes."""
         if self._seen is None:
             self._seen = WatchedJob(self.swarm.store, self._job_id)
         now = self._seen.look()
@@ -101,15 +101,15 @@ class JobScreen(ListScreen):
         )
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Enter goes into the agent."""
+        """Open the selected agent."""
         self.app.push_screen(AgentScreen(str(event.option.id)))
 
     def job_of(self, chosen: str) -> str:
-        """The job of the screen."""
+        """The job of this screen."""
         return self._job_id
 
     def count_below(self, chosen: str) -> str:
-        """The agent and all below it."""
+        """The number of agents in the selected branch."""
         ended = [chosen]
         for row in self._seen.agents if self._seen else ():
             if row["parent_id"] in ended:
@@ -118,7 +118,7 @@ class JobScreen(ListScreen):
 
 
 class AgentScreen(Screen[None]):
-    """One agent: everything it has lived, as it goes on."""
+    """An agent's transcript, updated live."""
 
     BINDINGS: ClassVar = [("escape", "app.pop_screen", "back"), ("q", "app.quit", "leave")]
 
@@ -128,13 +128,13 @@ class AgentScreen(Screen[None]):
         self._printer: TranscriptPrinter | None = None
 
     def compose(self) -> ComposeResult:
-        """The heading and the transcript."""
+        """Show the heading and the transcript."""
         yield Static(self._agent_id, id="heading", markup=False)
         yield RichLog(id="history", wrap=True, markup=False, highlight=False)
         yield Footer()
 
     def on_mount(self) -> None:
-        """Begin to read."""
+        """Start reading the journal."""
         self.query_one(RichLog).focus()
         self._printer = TranscriptPrinter(_Writing(self.query_one(RichLog)), full=False)
         self._refresh()
@@ -157,13 +157,13 @@ class AgentScreen(Screen[None]):
 
 
 class _Writing(Console):
-    """A console that writes into a log on the screen."""
+    """A console that writes into a log widget."""
 
     def __init__(self, history: RichLog) -> None:
         super().__init__()
         self._history = history
 
     def print(self, *objects: Any, **options: Any) -> None:
-        """Add lines."""
+        """Append lines to the log."""
         for each in objects:
             self._history.write(each)

@@ -1,7 +1,7 @@
-"""The demonstration: a small repository with a planted bug, and the job that finds, corrects and proves it.
+"""The demonstration: a small repository with a planted bug, and the job that finds and fixes it.
 
-Its words are rehearsed (the shipped scenario `demo`); the agents, processes, searches, edits and test runs are real.
-The same prompt can be given to a real model.
+Its replies are scripted (the shipped scenario `demo`); the agents, processes, searches, edits and test runs are real. The prompt works
+with a real model, too.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from swarm.workspace.git import run_git
 
 SCENARIO = "demo"
 COORDINATED = "coordinator"
-"""The scenario, and the type of the first agent, in which the runtime holds a coordinator to its rules."""
+"""Name of the scenario and first agent's type in the coordinator demo, where the runtime enforces its rules."""
 
 _SAMPLE = Path(__file__).parent / "sample"
-# The sample's files end in `.txt`, so that no test runner, linter or packager takes them for ours.
+# The sample's files end in `.txt`, so that test runners, linters and packagers ignore them.
 _SUFFIX = ".txt"
 _DOT = "dot_"
 _GIT_SECONDS = 30.0
@@ -30,18 +30,18 @@ _IDENTITY = {"user.name": "swarm demo", "user.email": "demo@localhost"}
 
 @dataclass(frozen=True)
 class Demo:
-    """A copy of the sample repository, and the job that belongs to it."""
+    """A copy of the sample repository, and its job."""
 
     workspace: Path
     prompt: str
     test_command: list[str]
-    """Run in the workspace it fails before the job and passes after it."""
+    """Test command that fails in the workspace before the job and passes after it."""
 
 
 def prepare_demo(target: Path | None = None) -> Demo:
-    """Copy the sample to `target`, or to a new temporary folder, as a Git repository if there is Git.
+    """Copy the sample to `target`, or to a new temporary folder, as a Git repository if Git is installed.
 
-    The copy belongs to the caller. Raises `ConfigurationError` if `target` holds anything already.
+    The copy belongs to the caller. Raises `ConfigurationError` if `target` is not empty.
     """
     if target is None:
         workspace = Path(tempfile.mkdtemp(prefix="swarm-demo-")).resolve() / "till"
@@ -54,7 +54,7 @@ def prepare_demo(target: Path | None = None) -> Demo:
 
 
 def _prompt(test_command: list[str]) -> str:
-    # The scenario takes the command from between the backquotes.
+    # The scenario reads the command between the backquotes.
     return (
         "The tests of this repository fail. Find the cause, correct the code and not the test, and add a test that "
         "would have caught it. Have the change reviewed.\n"
@@ -81,7 +81,7 @@ def _copy_sample(workspace: Path) -> None:
 
 
 def _commit(workspace: Path) -> None:
-    """Make the copy a repository with one commit, so that `git diff` shows the job's work, unless Git cannot."""
+    """Commit the copy to a repository, if Git is installed, so that `git diff` shows the job's work."""
     try:
         for arguments in (
             ["init", "--quiet", "--template="],
