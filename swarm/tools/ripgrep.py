@@ -28,7 +28,7 @@ _CHECK_SECONDS = 0.5
 
 @dataclass(frozen=True)
 class Matches:
-    """What ripgrep printed, split at the separator; `cut` tells that it had more to say."""
+    """ripgrep's output, split at the separator; `cut` says that it was longer."""
 
     items: list[str]
     cut: bool = False

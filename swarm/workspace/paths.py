@@ -14,7 +14,7 @@ from swarm.core.errors import ToolError
 
 OUTPUT_PREFIX = "output:"
 SKILL_PREFIX = "$SWARM_SKILLS/"
-"""Files of skills are known by it, everywhere alike: a command has the variable."""
+"""Prefix of skills' files in every tool; a command has it as a variable."""
 
 
 def is_output(given: str) -> bool:
