@@ -91,7 +91,7 @@ class Fold:
     _model: str = ""
 
     def take(self, stored: StoredEntry) -> tuple[list[Span], Counter[str]]:
-        """Take the next entry; return the spans that it completes and its counts. Unknown kinds of a newer version are ignored."""
+        """Take the next entry; return the spans that it completes and its counts. Unknown kinds add nothing."""
         entry: dict[str, Any] = json.loads(stored.document)
         self.number = stored.number
         take = getattr(self, f"_take_{entry['kind']}", None)

@@ -28,7 +28,7 @@ ATTEMPTS = 4
 
 @dataclass(frozen=True)
 class CopyPlan:
-    """Where copies of the workspace can be made."""
+    """The folder for copies of the workspace, or why none can be made."""
 
     folder: Path | None = None
     """The folder of copies; None: no copies can be made."""

@@ -6,7 +6,7 @@ Guarantees:
 - A commit holds each file byte for byte (no line ends, no filters, no encodings), its executable bit, and symbolic links as
   such, under any name. It does not hold empty folders, pipes, sockets, new files that `.gitignore` names, or files in
   `Snapshot.left_out`.
-- The index is kept between calls, so a snapshot costs one look at each file and reads those that changed.
+- The index is kept between calls, so a snapshot costs one look at each file and reads only changed ones.
 - The next call can continue after a process died in the middle of one. Calls from several processes wait for each other.
 - Everything raises `GitFailed` and nothing else.
 """
