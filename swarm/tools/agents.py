@@ -255,7 +255,7 @@ AGENT = Tool(
         "name": string("A name to write to it by; never used twice in a job."),
         "run_in_background": boolean("Go on without waiting for it."),
         "agent_id": string(
-            "The id or name of an agent that you started, also one that you stopped: it goes on with `prompt`, with all it knows; "
+            "The id or name of an agent that you started, also one that you stopped: it continues with `prompt` and its conversation; "
             "its type, model and name stay."
         ),
         "fork": boolean(

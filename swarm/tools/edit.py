@@ -215,7 +215,7 @@ NOTEBOOK_EDIT = Tool(
         "notebook_path": _FILE_PATH,
         "cell_id": string("The cell, by the id that Read shows. To insert: the one before; left out, the beginning."),
         "new_source": string("The cell's whole text; not for a deletion."),
-        "cell_type": choice(CELL_TYPES, "Default: as it is, of a new cell code."),
+        "cell_type": choice(CELL_TYPES, "Default: unchanged; code for a new cell."),
         "edit_mode": choice(EDIT_MODES, "Default: replace."),
     },
     required=["notebook_path"],

@@ -78,7 +78,7 @@ class Report:
 
 
 def scratch_folder(ctx: ToolContext) -> Path:
-    """The agent's private temporary folder, made now if it does not exist. Raises `ToolError` if it is somebody else's."""
+    """The agent's private temporary folder, made now if it does not exist. Raises `ToolError` if it is another user's."""
     with _scratch_lock:
         if ctx.scratch is None:
             ctx.scratch = Path(tempfile.mkdtemp(prefix="swarm-agent-"))

@@ -15,7 +15,7 @@ _IGNORED_BY_HFS = dict.fromkeys([*range(0x200C, 0x2010), *range(0x202A, 0x202F),
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A file or folder that a snapshot does not hold; it stays where it is, on this host alone."""
+    """A file or folder that a snapshot does not hold; it stays in its place, on this host only."""
 
     path: str
     """Relative to the workspace; a byte that is not UTF-8 is a lone surrogate, as `os.fsdecode` makes it."""

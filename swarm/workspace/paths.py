@@ -52,7 +52,7 @@ def shown(workspace: Path, path: Path) -> str:
 
 
 def refuse_git_internals(workspace: Path, path: Path) -> None:
-    """Raise `ToolError` if `path` is Git's own data: a hook or a config there would run as somebody else's command."""
+    """Raise `ToolError` if `path` is Git's own data: a hook or a config there would run as another user's command."""
     if any(part.casefold() == ".git" for part in path.relative_to(workspace).parts):
         raise ToolError(f"{shown(workspace, path)} belongs to Git itself and is not edited; use git commands")
 
