@@ -1,7 +1,7 @@
 """The HTTP API: `swarm.api.app` is an ASGI application, to be served by `swarm serve` or mounted in another one.
 
-It keeps nothing but connections: whatever it says stands in Redis, so any replica serves any request, and a stream that breaks goes
-on at another one.
+It keeps only connections: all of its data is in Redis. So any replica serves any request, and a broken stream continues
+at another one.
 """
 
 from __future__ import annotations

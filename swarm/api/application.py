@@ -1,4 +1,4 @@
-"""The ASGI application: it mounts operations, checks keys, and has JSON in and out."""
+"""The ASGI application: it mounts operations, checks keys, and reads and writes JSON."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ log = logging.getLogger("swarm.api")
 PREFIX = "/v1"
 MAX_BODY_BYTES = 5 * 1024 * 1024
 MOUNTED: list[Operation] = [*ACTS, *READS, *LIVE]
-"""All that there are: nothing is left out here."""
+"""All operations, without exception."""
 _WAITS = CapacityLimiter(256)
-"""So many at once wait for something to happen; they take no thread from those who only ask."""
+"""Most requests that wait at once; they take no thread from other requests."""
 _STREAMS = Streams(256, 64)
 Answering = Callable[[Request], Awaitable[Response]]
 
 
 def make_app(settings: Settings | None = None) -> Starlette:
-    """The application, of the swarm that the settings name (default: the environment's). Connects on first use.
+    """Make the application for the swarm in the settings (default: the environment's). Connects on first use.
 
     Raises `ConfigurationError` for settings that cannot be used.
     """
@@ -70,7 +70,7 @@ def _mount(operation: Operation, swarm: Swarm) -> Answering:
         call = Invocation(swarm.within(key.ceiling), key.name, on_thread=run_in_threadpool)
         found = await to_thread.run_sync(operation.run, call, given, limiter=limiter)
         if operation.streams:
-            # A proxy would keep the events until it has many.
+            # A proxy would buffer the events.
             unbuffered = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
             return StreamingResponse(_STREAMS.open(key.name, found), media_type="text/event-stream", headers=unbuffered)
         content = await run_in_threadpool(to_json, found)
@@ -81,7 +81,7 @@ def _mount(operation: Operation, swarm: Swarm) -> Answering:
 
 
 def _guarded(answer: Answering) -> Answering:
-    """Make every failure an answer of the one shape."""
+    """Turn every failure into an answer of the common shape."""
 
     async def guarded(request: Request) -> Response:
         try:
@@ -102,7 +102,7 @@ async def _unrouted(request: Request, error: Exception) -> Response:
 
 
 async def _read_content(request: Request, operation: Operation) -> object:
-    """What was sent for an operation's fields, but for those in the path. Raises `Refusal`."""
+    """Read a request's values for an operation's fields, except those in the path. Raises `Refusal`."""
     given: Any = dict(request.query_params)
     if operation.method == "POST":
         if given:
@@ -122,7 +122,7 @@ async def _read_json(request: Request, operation: Operation) -> Any:
             raise Refusal(413, "too_large", f"the body has more than {MAX_BODY_BYTES // 1024} KiB")
     if not data and not any(operation.content.values()):
         return {}
-    # What a page of another site can send without being asked is no JSON by name.
+    # A page of another site cannot send this media type without a preflight request.
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise Refusal(415, "bad_request", "the body must be JSON, with `Content-Type: application/json`")
     try:

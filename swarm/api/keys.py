@@ -1,4 +1,4 @@
-"""Keys of requests: which one a request brings, and whether it is good for an operation."""
+"""Keys of requests: finding a request's key, and checking it for an operation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from swarm.store.api_keys import ApiKey, ApiKeys
 
 
 def find_key(headers: Mapping[str, str], keys: ApiKeys) -> ApiKey:
-    """The key that a request brings. Raises `Refusal`."""
+    """Return a request's key. Raises `Refusal`."""
     scheme, _, token = headers.get("authorization", "").partition(" ")
     key = keys.find(token.strip()) if scheme.lower() == "bearer" and token else None
     if key is None:
@@ -21,13 +21,13 @@ def find_key(headers: Mapping[str, str], keys: ApiKeys) -> ApiKey:
 
 
 def check_scope(key: ApiKey, operation: Operation) -> None:
-    """Raise `Refusal` if the key is not good for the operation."""
+    """Raise `Refusal` if the key lacks the operation's scope."""
     if operation.scope not in key.scopes:
         needs = f"{operation.name} needs the scope {operation.scope!r}"
         raise Refusal(403, "forbidden", f"{needs}, and the key {key.name!r} has {', '.join(key.scopes)}")
 
 
 def refuse(refusal: Refusal) -> Response:
-    """The answer that tells of a refusal."""
+    """Return the response for a refusal."""
     headers = {"WWW-Authenticate": 'Bearer realm="swarm"'} if refusal.status == 401 else None
     return JSONResponse(refusal.body, refusal.status, headers=headers)

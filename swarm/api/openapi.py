@@ -30,7 +30,7 @@ def describe(operations: Sequence[Operation], prefix: str) -> dict[str, Any]:
         path = prefix + re.sub(r":\w+", "", one.path)
         paths.setdefault(path, {})[one.method.lower()] = _operation(one, references)
         if _has_body(one):
-            # Fields of the path are told once.
+            # Fields of the path are described once.
             _drop(schemas[references[(one.takes, "validation")]["$ref"].rpartition("/")[2]], one.parameters)
     return {
         "openapi": "3.1.0",

@@ -1,1 +1,1 @@
-"""What happens in a job, for all who watch: typed events, and live snapshots with their patches."""
+"""Streams of a job for watchers: typed events, and live snapshots with their patches."""

@@ -1,7 +1,7 @@
 """The events of a stream, as `swarm run --json --stream` prints them and `swarm.stream` yields them.
 
-The schema is stable: within version 1 fields and types are only added, so readers ignore what they do not know. `docs/reference/stream.md`
-is generated from here.
+The schema is stable: within version 1 fields and types are only added, so readers ignore unknown ones. `docs/reference/stream.md`
+is generated from this module.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from swarm.core.records import OpenState, State, Usage
 
 
 class _StreamedEvent(BaseModel):
-    """What every event says."""
+    """Fields of every event."""
 
     model_config = ConfigDict(frozen=True)
 
     v: Literal[1] = 1
     seq: int
-    """Its place among all that happened in the job: the same whenever the job is streamed again. Several events may share one."""
+    """The event's number in its job: equal whenever the job is streamed again. Several events may share one."""
     at: float
     """Unix seconds."""
     job_id: str
     agent_id: str
     label: str
-    """What people call the agent: its type and its task."""
+    """The agent's readable name: its type and its task."""
 
 
 class JobStarted(_StreamedEvent):
@@ -36,7 +36,7 @@ class JobStarted(_StreamedEvent):
     title: str
     workspace: str
     rehearsed: bool
-    """The model's words come from a script, and nothing is paid for them."""
+    """The model's replies come from a script and cost nothing."""
 
 
 class AgentSpawned(_StreamedEvent):
@@ -57,11 +57,11 @@ class AgentState(_StreamedEvent):
     why: str
     """`running`, `parked`, `woken`, `handed_over`, `rescued` or `resumed`."""
     waits_for: str
-    """Of one that parked, in a few words; empty where that is not known."""
+    """A parked agent's condition in a few words; empty if unknown."""
 
 
 class Prompt(_StreamedEvent):
-    """Text was put into an agent's conversation: its task, or a word of the runtime's."""
+    """Text was put into an agent's conversation: its task, or a note of the runtime."""
 
     type: Literal["prompt"] = "prompt"
     purpose: str
@@ -103,7 +103,7 @@ class ToolResult(_StreamedEvent):
 
 
 class ModelFailed(_StreamedEvent):
-    """A request to the model failed; unless it is permanent it is made again."""
+    """A request to the model failed; it is repeated unless the failure is permanent."""
 
     type: Literal["model_failed"] = "model_failed"
     error: str
@@ -112,7 +112,7 @@ class ModelFailed(_StreamedEvent):
 
 
 class MessageSent(_StreamedEvent):
-    """The agent wrote to another one, or to the person; or the person wrote to an agent, which is `agent_id` then."""
+    """The agent wrote to another one or to the person; or the person wrote to the agent `agent_id`."""
 
     type: Literal["message"] = "message"
     to: str
@@ -129,7 +129,7 @@ class QuestionAsked(_StreamedEvent):
     type: Literal["question"] = "question"
     question_id: str
     kind: Literal["permission", "plan", "question", "event"]
-    """`event`: the agent waits for an event from outside, whose key is the title."""
+    """`event`: the agent waits for an external event, whose key is the title."""
     title: str
     detail: str
     options: list[str]
@@ -148,7 +148,7 @@ class QuestionClosed(_StreamedEvent):
 
 
 class Notice(_StreamedEvent):
-    """Something else that people should know: a call denied, work judged, a worker that bounds the agent, a page changed."""
+    """Another fact for people: a denied call, a verdict, a worker that bounds the agent, a changed page."""
 
     type: Literal["notice"] = "notice"
     kind: str
@@ -158,12 +158,12 @@ class Notice(_StreamedEvent):
 
 
 class AgentEnded(_StreamedEvent):
-    """An agent has ended, and with it all below it."""
+    """An agent and all of its descendants have ended."""
 
     type: Literal["agent_ended"] = "agent_ended"
     state: State
     text: str
-    """Its answer."""
+    """The agent's answer."""
     reason: str
     stopped_at: Literal["", "turns", "tokens", "budget", "time", "context"]
     turns: int
@@ -173,7 +173,7 @@ class AgentEnded(_StreamedEvent):
 
 
 class JobEnded(_StreamedEvent):
-    """The job has ended; the stream ends with it, unless somebody writes to its root at once."""
+    """The job has ended; the stream ends with it, unless a message to its root follows at once."""
 
     type: Literal["job_ended"] = "job_ended"
     state: State

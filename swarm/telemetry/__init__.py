@@ -1,5 +1,5 @@
-"""What has happened, for the tools of operations: spans and metrics derived from journals and totals, by one process beside the fleet.
+"""Telemetry for operators: spans and metrics derived from journals and totals, by one process beside the fleet.
 
-Workers hold nothing of it: no tracer, no counters of their own, no context in messages. Only `otlp` knows OpenTelemetry, only `scraping`
-the Prometheus client.
+Workers take no part: they have no tracer, no counters of their own, no context in messages. Only `otlp` uses OpenTelemetry, and only
+`prometheus` the Prometheus client.
 """

@@ -1,4 +1,4 @@
-"""The exporter from its start to its end."""
+"""Run the exporter from its start to its end."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 log = EventLog("swarm.telemetry")
 METRICS_SECONDS = 30.0
 PROVIDERS = {"anthropic": "anthropic", "bedrock": "aws.bedrock", "vertex": "gcp.vertex_ai"}
-"""What the conventions call them."""
+"""Provider → its name in the conventions."""
 
 
 def open_collector(endpoint: str | None) -> Collector:
-    """What spans and metrics are sent to. Raises `ConfigurationError` where the packages for it are missing."""
+    """Open the receiver of spans and metrics. Raises `ConfigurationError` if its packages are missing."""
     from swarm.telemetry.otlp import Collector
 
     return Collector(endpoint)
 
 
 def make_reader(settings: Settings, collector: Collector | None) -> tuple[JournalReader, Store]:
-    """A reader of this swarm's journals, and the store that it reads."""
+    """Make a reader of this swarm's journals, and the store that it reads."""
     store = Store(connect(settings), settings.key_prefix)
     return JournalReader(
         store, PROVIDERS[settings.provider], None if collector is None else collector.take_spans
@@ -42,7 +42,7 @@ def make_reader(settings: Settings, collector: Collector | None) -> tuple[Journa
 
 
 def read_once(settings: Settings, collector: Collector | None) -> bool:
-    """Read all that is there, and send it; whether it was taken, and nobody else is to tell of it. Raises `redis.RedisError`."""
+    """Read and send everything new; return whether this reader did, and all was received. Raises `redis.RedisError`."""
     reader, store = make_reader(settings, collector)
     try:
         taken = reader.read()
@@ -54,7 +54,7 @@ def read_once(settings: Settings, collector: Collector | None) -> bool:
 def run(
     settings: Settings, collector: Collector | None, host: str, port: int, every: float, told: Callable[[str], None]
 ) -> None:
-    """Read every so many seconds and serve figures, until a signal. Raises `ConfigurationError`."""
+    """Read periodically and serve figures, until a signal. Raises `ConfigurationError`."""
     from swarm.telemetry.prometheus import serve
 
     begin_logging(settings.log_format)

@@ -1,9 +1,8 @@
-"""Journals, read to their ends again and again: each entry counted once, and the spans that it completes told to whoever takes them.
+"""Read journals to their ends periodically: count each entry once, and send the spans that it completes.
 
-Guarantees. Figures: an entry is counted in the same step that notes so, so exactly once, whatever dies. Spans: they are noted as told after
-they were taken, so none is lost; who dies in between tells the last ones again, the same to the last bit, under the same ids.
-Of several readers that tell of spans one is at work, and of those that only count; the others stand by. What a job did that expired
-unread is not told.
+Guarantees. Figures: one step counts an entry and notes that, so it counts exactly once, even after a crash. Spans: they are noted as
+sent after the receiver took them, so none is lost. After a crash in between, identical spans are sent again, under the same ids.
+One reader sends spans, and one only counts; further readers stand by. Entries of a job that expired unread are lost.
 """
 
 from __future__ import annotations
@@ -24,10 +23,10 @@ from swarm.telemetry.store import TelemetryStore
 log = EventLog("swarm.telemetry")
 BATCH = 512
 READER_SECONDS = 60.0
-"""So long another one stands by after a reader was heard of."""
+"""How long other readers stand by after a reader's last sign of life."""
 
 Send = Callable[[Sequence[Span]], bool]
-"""Tells of spans; whether they were taken."""
+"""Sends spans; returns whether they were received."""
 _Told = tuple[str, int, list[Span]]
 """An agent, how far its journal was read, and the spans that this completed."""
 
@@ -41,16 +40,16 @@ class JournalReader:
         self._who = secrets.token_hex(8)
         self._role = "counting" if send is None else "telling"
         self._folds: dict[str, dict[str, Fold]] = {}
-        """Of jobs that are not over."""
+        """Job id → agent id → fold, of jobs that have not ended."""
         self._seqs: dict[str, int] = {}
-        """Where each of them was when nothing was left of it."""
+        """Job id → the job's number when all of it was read."""
         self._feed = ""
-        """The last event of all jobs that was seen; empty: all jobs are to be looked at."""
+        """Cursor of the last event read from the feed of all jobs; empty: check all jobs."""
 
     def read(self) -> bool:
-        """Read what is new; whether this reader did, and everything was taken. Raises `redis.RedisError`."""
+        """Read new entries; return whether this reader did, and all was received. Raises `redis.RedisError`."""
         if not self._kept.be_reader(self._role, self._who, READER_SECONDS):
-            # What another one does meanwhile is to be looked at again.
+            # Another reader's work must be checked again.
             self._folds, self._seqs, self._feed = {}, {}, ""
             return False
         feed, changed = self._look()
@@ -61,11 +60,11 @@ class JournalReader:
         return not left
 
     def leave(self) -> None:
-        """Let another one read at once. Raises `redis.RedisError`."""
+        """Let another reader start at once. Raises `redis.RedisError`."""
         self._kept.leave_reader(self._role, self._who)
 
     def _look(self) -> tuple[str, list[str]]:
-        """Jobs in which something may have happened since, and where the feed has come to."""
+        """Find jobs that may have new entries, and the feed's current cursor."""
         streams = self._store.streams
         now, first = streams.last(FEED), streams.first(FEED)
         if not self._feed or (first and position_of(first) > position_of(self._feed)):
@@ -74,7 +73,7 @@ class JournalReader:
         return now, list({**dict.fromkeys(self._folds), **told})
 
     def _unread(self, job_ids: list[str]) -> list[str]:
-        """Those that have got further than was noted when there was nothing left of them."""
+        """Find jobs with new entries since they were noted as read."""
         parts = (job_ids[start : start + BATCH] for start in range(0, len(job_ids), BATCH))
         return [job_id for part in parts for job_id in self._kept.unread(part, self._mark)]
 
@@ -83,7 +82,7 @@ class JournalReader:
         return "counted" if self._send is None else "told"
 
     def _read_job(self, job_id: str) -> bool:
-        """Read a job's journals; whether all of it was taken."""
+        """Read a job's journals; return whether all of it was received."""
         seq = self._store.jobs.seq(job_id)
         if seq and self._seqs.get(job_id) == seq:
             return True
@@ -94,13 +93,13 @@ class JournalReader:
             return True
         marks = self._kept.marks(job_id)
         folds, outbox = self._folds.setdefault(job_id, {}), list[_Told]()
-        # Whoever started an agent is older, and comes before it.
+        # An agent's parent is older, and comes before it.
         taken = True
         for agent in self._store.agents.find(self._find_changed(job_id, folds)):
             if agent is not None:
                 taken = self._read_agent(agent, folds, marks, outbox) and taken
         if not (self._tell(job_id, outbox) and taken):
-            # From the beginning, next time: what was folded was not told, or counted by somebody else, who may have died.
+            # Next time, start from the beginning: the fold was not sent, or counted by another reader that may have died.
             self._forget(job_id)
             return False
         if over and seq:
@@ -116,14 +115,14 @@ class JournalReader:
         self._seqs.pop(job_id, None)
 
     def _find_changed(self, job_id: str, folds: dict[str, Fold]) -> list[str]:
-        """The job's agents whose journals have grown, the oldest first."""
+        """Find the job's agents whose journals have grown, the oldest first."""
         agent_ids = self._store.agents.ids([job_id])
         lengths = self._store.journals.lengths(agent_ids)
         known = {agent_id: fold.number for agent_id, fold in folds.items()}
         return [one for one, length in zip(agent_ids, lengths, strict=True) if length > known.get(one, 0)]
 
     def _read_agent(self, agent: AgentView, folds: dict[str, Fold], marks: dict[str, str], outbox: list[_Told]) -> bool:
-        """Read what is new of a journal: count it, and have its spans be told. Returns whether nobody else has counted it."""
+        """Read a journal's new entries, count them and queue their spans. Returns False if another reader counted them."""
         fold = folds.get(agent.id) or folds.setdefault(agent.id, Fold(agent, self._provider, _find_home(agent, folds)))
         counted, told = (int(marks.get(f"{what}:{agent.id}", 0)) for what in ("counted", "told"))
         counts = Counter[str]()
@@ -140,7 +139,7 @@ class JournalReader:
         return self._kept.count_entries(agent.job_id, agent.id, counted, fold.number, counts)
 
     def _tell(self, job_id: str, outbox: list[_Told]) -> bool:
-        """Tell of spans, batch by batch, and note each that was taken."""
+        """Send spans batch by batch, and note each batch that was received."""
         while outbox:
             batch, spans = list[tuple[str, int]](), list[Span]()
             while outbox and len(batch) < BATCH and (not batch or len(spans) + len(outbox[0][2]) <= BATCH):
@@ -156,7 +155,7 @@ class JournalReader:
 
 
 def _find_home(agent: AgentView, folds: dict[str, Fold]) -> str:
-    """The span that an agent's first run is below. Whoever started it is older, and was read before it."""
+    """Return the parent span of an agent's first run. The parent agent is older, and was read before."""
     if agent.parent_id is None:
         return job_span_id(agent.job_id)
     above = folds.get(agent.parent_id)

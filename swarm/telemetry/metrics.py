@@ -1,4 +1,4 @@
-"""The fleet's figures as they are now: what was counted of journals, what the steps have counted, and what is there to be looked at."""
+"""The fleet's current figures: counts from journals, counts of steps, and current state."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WORKER_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Sample:
-    """One figure with its labels, in the order of the table; of a histogram the sum, and how many fell into each bucket."""
+    """One figure with its labels, in the order of the table; for a histogram, the sum and the count of each bucket."""
 
     figure: str
     labels: tuple[str, ...]
@@ -24,7 +24,7 @@ class Sample:
 
 
 def read_metrics(keyspace: Keyspace) -> list[Sample]:
-    """All figures, in two round trips. Raises `redis.RedisError`."""
+    """Read all figures, in two round trips. Raises `redis.RedisError`."""
     key, now = keyspace.key, keyspace.now()
     with keyspace.client.pipeline(transaction=False) as pipeline:
         pipeline.hgetall(key("telemetry"))
@@ -62,7 +62,7 @@ def read_metrics(keyspace: Keyspace) -> list[Sample]:
 
 
 def read_totals(totals: Mapping[str, str]) -> Iterable[Sample]:
-    """What the steps have counted. Pure."""
+    """Convert the counts of steps to samples. Pure."""
     for name in ("jobs", "agents", "turns", "rescued"):
         yield Sample(name, (), int(totals.get(name, 0)))
     for state in sorted(TERMINAL_STATES):
@@ -70,7 +70,7 @@ def read_totals(totals: Mapping[str, str]) -> Iterable[Sample]:
 
 
 def read_counted(counted: Mapping[str, str]) -> Iterable[Sample]:
-    """What was counted of journals. Pure. Figures of a newer version are left out."""
+    """Convert the counts from journals to samples. Pure. Figures of a newer version are left out."""
     histograms: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
     for key, value in counted.items():
         name, *labels = key.split("|")

@@ -1,7 +1,7 @@
-"""The names under which figures and spans are told: the one place to change when conventions do.
+"""The names of figures and spans: the one place to change when conventions change.
 
-Of OpenTelemetry's semantic conventions for generative AI, as they stood in November 2026 (status: development; they change). What has no
-name there has one of ours. Dashboards, alerts and the documentation are checked against this table.
+They follow OpenTelemetry's semantic conventions for generative AI of November 2026 (status: development; they change). Figures without
+a name there have one of ours. Dashboards, alerts and the documentation are checked against this table.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ class Figure:
     """One metric."""
 
     prometheus: str
-    """As a page of metrics has it, `_total` of counters included."""
+    """The name in Prometheus, with `_total` for counters."""
     otlp: str
     kind: Kind
     unit: str
-    """By UCUM, as OTLP has it; Prometheus' name says it."""
+    """The UCUM unit for OTLP; Prometheus' name includes it."""
     help: str
     labels: tuple[str, ...] = ()
 
@@ -36,7 +36,7 @@ LABELS = {
     "rehearsed": "swarm.rehearsed",
     "trigger": "swarm.compaction.trigger",
 }
-"""What OTLP calls the labels."""
+"""Label → its name in OTLP."""
 
 _USAGE = "gen_ai.client.inference.usage"
 _TOKENS = "Tokens that the model {}."
@@ -51,7 +51,7 @@ FIGURES: dict[str, Figure] = {
     "cache_write": Figure("swarm_cache_write_tokens_total", f"{_USAGE}.cache_write.input_tokens", "counter", "{token}",
                           _TOKENS.format("read and kept in the cache"), ("model",)),
     "cost": Figure("swarm_cost_usd_total", "swarm.cost", "counter", "USD",
-                   "What was paid; of a rehearsal, what it would have cost.", ("model", "rehearsed")),
+                   "Cost paid; for a rehearsal, the cost with a model.", ("model", "rehearsed")),
     "model_seconds": Figure("swarm_model_seconds", "gen_ai.client.inference.duration", "histogram", "s",
                             "Requests of the model, to the end of the reply.", ("model",)),
     "model_errors": Figure("swarm_model_errors_total", "swarm.model.errors", "counter", "{error}",
@@ -68,23 +68,23 @@ FIGURES: dict[str, Figure] = {
     "rescued": Figure("swarm_rescues_total", "swarm.rescues", "counter", "{agent}", "Agents put back whose worker died."),
     # -- as it is now
     "now": Figure("swarm_agents", "swarm.agents.current", "gauge", "{agent}",
-                  "Agents that run, or are in line and could run if there were processes.", ("state",)),
+                  "Agents that run, or are queued and only wait for a process.", ("state",)),
     "oldest": Figure("swarm_ready_oldest_seconds", "swarm.ready.oldest", "gauge", "s",
                      "How long the oldest message for an agent has waited."),
-    "aside": Figure("swarm_agents_aside", "swarm.agents.aside", "gauge", "{agent}", "Agents that no worker now can serve."),
+    "aside": Figure("swarm_agents_aside", "swarm.agents.aside", "gauge", "{agent}", "Agents that no current worker can take."),
     "questions": Figure("swarm_questions_open", "swarm.questions.open", "gauge", "{question}", "Questions that wait for a person."),
     "question_age": Figure("swarm_question_oldest_seconds", "swarm.question.oldest", "gauge", "s",
-                           "How long the oldest of them has waited."),
+                           "How long the oldest question has waited."),
     "workers": Figure("swarm_workers", "swarm.workers", "gauge", "{worker}", "Workers that take agents."),
-    "processes": Figure("swarm_processes", "swarm.processes", "gauge", "{process}", "Agents that they can run at once."),
+    "processes": Figure("swarm_processes", "swarm.processes", "gauge", "{process}", "Agents that the workers can run at once."),
     "lag": Figure("swarm_telemetry_lag_seconds", "swarm.telemetry.lag", "gauge", "s",
                   "How long ago journals were last read to their ends."),
     "redis_memory": Figure("swarm_redis_used_ratio", "swarm.redis.used", "gauge", "1",
                            "Redis' memory, as a share of maxmemory; 0 without one."),
     "redis_safe": Figure("swarm_redis_noeviction", "swarm.redis.noeviction", "gauge", "1",
-                         "1 if Redis throws nothing away when it is full."),
+                         "1 if Redis evicts nothing when it is full."),
 }
-"""By what the code calls them."""
+"""Name in the code → figure."""
 # fmt: on
 
 SECONDS = (0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)

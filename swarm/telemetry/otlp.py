@@ -1,6 +1,6 @@
-"""Spans and metrics in OpenTelemetry's protocol, over HTTP, by the official packages: the only importer of them.
+"""Send spans and metrics in OpenTelemetry's protocol, over HTTP, with the official packages: their only importer.
 
-Where they go, with what headers and certificates, is said by the standard's own variables (`OTEL_EXPORTER_OTLP_ENDPOINT`, `…_HEADERS`, …).
+The standard's own variables set the endpoint, headers and certificates (`OTEL_EXPORTER_OTLP_ENDPOINT`, `…_HEADERS`, …).
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ try:
     from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags
 except ImportError as error:
     raise ConfigurationError(
-        f"spans are told by the OpenTelemetry packages, which are not installed ({error.name}): pip install 'celery-swarm[telemetry]'"
+        f"the OpenTelemetry packages, which send spans, are not installed ({error.name}): pip install 'celery-swarm[telemetry]'"
     ) from error
 
 _SCOPE = InstrumentationScope("swarm")
 
 
 class Collector:
-    """An OTLP receiver. `endpoint` is its base URL; None: what the environment says."""
+    """An OTLP receiver. `endpoint` is its base URL; None: the environment's."""
 
     def __init__(self, endpoint: str | None) -> None:
         base = endpoint.rstrip("/") if endpoint else None
         self._spans = OTLPSpanExporter(endpoint=base and f"{base}/v1/traces")
         self._metrics = OTLPMetricExporter(endpoint=base and f"{base}/v1/metrics")
-        # `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` come before this.
+        # `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` override this.
         named = Resource.create().attributes.get("service.name", "")
         self._resource = Resource.create({"service.name": "swarm"} if str(named).startswith("unknown_service") else {})
 
     def take_spans(self, spans: Sequence[Span]) -> bool:
-        """Send them; whether the receiver has them. It tries for some seconds."""
+        """Send spans, retrying for some seconds; return whether the receiver has them."""
         return self._spans.export([self._read(span) for span in spans]) is SpanExportResult.SUCCESS
 
     def take_metrics(self, samples: Sequence[Sample], since: float) -> bool:
-        """Send figures as they are now, counted since then; whether the receiver has them."""
+        """Send current figures, counted since `since`; return whether the receiver has them."""
         scope = data.ScopeMetrics(_SCOPE, _write_metrics(samples, since), "")
         sent = data.MetricsData([data.ResourceMetrics(self._resource, [scope], "")])
         return self._metrics.export(sent) is data.MetricExportResult.SUCCESS

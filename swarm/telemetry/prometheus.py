@@ -1,4 +1,4 @@
-"""`/metrics` for Prometheus: figures as they are when they are asked for. The only importer of its client."""
+"""Serve `/metrics` for Prometheus: current figures at each request. The only importer of its client."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from swarm.telemetry.names import FIGURES, SECONDS, Figure
 
 
 class Figures(Collector):
-    """The fleet's figures, as the client's registry asks for them."""
+    """The fleet's figures as a collector of the client's registry."""
 
     def __init__(self, read: Callable[[], Sequence[Sample]]) -> None:
         self._read = read
 
     def collect(self) -> Iterable[Metric]:
-        """Look, and write what is there. What Redis does not tell is an error to whoever asks."""
+        """Read and yield current figures. An error of Redis is an error of the request."""
         samples = self._read()
         for key, figure in FIGURES.items():
             yield _write(figure, [sample for sample in samples if sample.figure == key])
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing is looked at to register it."""
+        """Yield nothing: registration reads no figures."""
         return [_write(figure, []) for figure in FIGURES.values()]
 
 
@@ -49,7 +49,7 @@ def _write(figure: Figure, samples: Sequence[Sample]) -> Metric:
 
 
 def serve(host: str, port: int, read: Callable[[], Sequence[Sample]]) -> int:
-    """Serve them on threads of their own until the process ends; the port. Raises `ConfigurationError`."""
+    """Serve figures on their own threads until the process ends; return the port. Raises `ConfigurationError`."""
     registry = CollectorRegistry()
     registry.register(Figures(read))
     try:

@@ -1,7 +1,7 @@
-"""An agent's journal as spans and figures: pure, an entry at a time.
+"""Convert an agent's journal to spans and figures, one entry at a time. Pure.
 
-Guarantee: what is made of an entry depends on the journal up to it and on what of the agent's record never changes. So whoever reads a
-journal again, from whatever place, makes the same spans with the same ids. A parent's id is known before the parent has ended.
+Guarantee: an entry's spans depend only on the journal up to it and on constant fields of the agent's record. So reading a
+journal again, from any place, makes the same spans with the same ids. A parent's id is known before the parent has ended.
 
 A job is one trace. Its root is the job itself (`invoke_workflow`), below it are the runs of its first agent, below a run its requests, its
 calls and the runs of the agents that it started. A run that a message began is below the job, and linked to the run before it.
@@ -27,7 +27,7 @@ Attribute = str | int | float | bool
 
 
 def count_reply(entry: Mapping[str, Any], model: str, *, rehearsed: bool) -> Counter[str]:
-    """A reply, a summary, or what a tool asked of a model."""
+    """Count a reply, a summary, or a tool's request of a model."""
     usage, found = Usage.model_validate(entry.get("usage") or {}), Counter[str]()
     found[f"input|{model}"] = usage.total_tokens - usage.output_tokens
     found[f"output|{model}"] = usage.output_tokens
@@ -38,8 +38,8 @@ def count_reply(entry: Mapping[str, Any], model: str, *, rehearsed: bool) -> Cou
 
 
 def count_seconds(figure: str, label: str, seconds: float) -> Counter[str]:
-    """One observation of a histogram."""
-    # Before a place, so that a `le` is never one of the labels.
+    """Count one observation of a histogram."""
+    # A bucket is named by its index, so that an `le` is never one of the labels.
     place = bisect_left(SECONDS, seconds)
     return Counter({f"{figure}|{label}|{place}": 1, f"{figure}|{label}|sum": round(seconds * 1000)})
 
@@ -64,34 +64,34 @@ class Span:
 
 
 def job_span_id(job_id: str) -> str:
-    """The id of the root of a job's trace."""
+    """Return the id of the root of a job's trace."""
     return span_id(job_id, "job")
 
 
 def run_span_id(agent_id: str, run: int) -> str:
-    """The id of the span of a run."""
+    """Return the id of the span of a run."""
     return span_id(agent_id, "run", str(run))
 
 
 @dataclass
 class Fold:
-    """What is known of an agent after the entries that it has taken."""
+    """State of one agent's journal after the entries read so far."""
 
     agent: AgentView
     provider: str
     home: str
-    """The id of the span that its first run is below."""
+    """The id of the parent span of the agent's first run."""
     number: int = 0
     run: int = 0
     children: dict[str, int] = field(default_factory=dict)
-    """Agents that it started, and the run in which it did."""
+    """Child agent → the run that started it."""
     _began: float = 0.0
     _calls: dict[str, tuple[str, float]] = field(default_factory=dict)
     _events: list[tuple[str, float]] = field(default_factory=list)
     _model: str = ""
 
     def take(self, stored: StoredEntry) -> tuple[list[Span], Counter[str]]:
-        """The next entry: the spans that it completes, and what it adds to the figures. One of a newer version adds what is known of it."""
+        """Take the next entry; return the spans that it completes and its counts. Unknown kinds add nothing."""
         entry: dict[str, Any] = json.loads(stored.document)
         self.number = stored.number
         take = getattr(self, f"_take_{entry['kind']}", None)
@@ -209,7 +209,7 @@ class Fold:
             "gen_ai.tool.call.id": call_id,
             **(_usage(entry) if asked else {}),
         }
-        # A call's id is its agent's own; a result that is told of twice has two entries.
+        # A call's id is unique in its agent; a result reported twice has two entries.
         own, below = span_id(self.agent.id, "call", str(self.number)), run_span_id(self.agent.id, self.run)
         call = self._span(f"execute_tool {name}", own, below, start, at, about, error="tool_error" if failed else "")
         counts = count_seconds("tool_seconds", name, max(0.0, at - start))
@@ -222,7 +222,7 @@ class Fold:
 
     def _take_spawned(self, entry: dict[str, Any]) -> tuple[list[Span], Counter[str]]:
         for child in entry["children"].values():
-            # One that goes on has been there before.
+            # A resumed child was started before.
             self.children.setdefault(child, self.run)
         return [], Counter()
 

@@ -1,4 +1,4 @@
-"""What telemetry keeps in Redis and reads from it: who reads the journals, how far, and what was counted."""
+"""Telemetry's data in Redis: the current readers, their positions in journals, and the counts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class TelemetryStore:
         self._keyspace = keyspace
 
     def be_reader(self, role: str, who: str, seconds: float) -> bool:
-        """Take a role, or keep it, for so long; False while another reader has it."""
+        """Take or keep a role for `seconds`; return False while another reader has it."""
         return bool(self._keyspace.run("be_reader", role, who, round(seconds * 1000)))
 
     def leave_reader(self, role: str, who: str) -> None:
@@ -23,11 +23,11 @@ class TelemetryStore:
         self._keyspace.run("leave_reader", role, who)
 
     def note_read(self) -> None:
-        """Note that everything was read now."""
+        """Note that everything has been read now."""
         self._keyspace.client.set(self._keyspace.key("telemetry", "read"), self._keyspace.now())
 
     def unread(self, job_ids: Sequence[str], mark: str) -> list[str]:
-        """The jobs that have got further than was noted under this mark."""
+        """Find the jobs that have advanced since this mark."""
         seqs = self._keyspace.each("get", (self._keyspace.key("job", job_id, "seq") for job_id in job_ids))
         noted = self._keyspace.each(
             "hget", (self._keyspace.key("job", job_id, "telemetry") for job_id in job_ids), mark
@@ -36,7 +36,7 @@ class TelemetryStore:
         return [job_id for job_id, seq, known in found if seq and seq != known]
 
     def marks(self, job_id: str) -> dict[str, str]:
-        """All marks of a job."""
+        """Return all marks of a job."""
         return dict(self._keyspace.client.hgetall(self._keyspace.key("job", job_id, "telemetry")))
 
     def note_told(self, job_id: str, marks: Mapping[str, str | int]) -> None:

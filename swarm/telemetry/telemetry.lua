@@ -1,14 +1,14 @@
--- How far journals have been counted and told, so that each entry is counted once, whoever dies or counts beside.
+-- Positions up to which journals were counted and sent, so that each entry is counted once despite crashes and other readers.
 --
 -- P:telemetry          hash    the figures since they were first counted: FIGURE|LABEL|… -> a whole number
--- P:telemetry:ROLE     string  the one exporter that does that now: `telling` of spans, or only `counting`; expires
+-- P:telemetry:ROLE     string  the one exporter with that role: `telling` sends spans, `counting` only counts; expires
 -- P:telemetry:read     string  when all journals were last read to their ends
 -- P:job:ID:telemetry   hash    counted:AGENT, told:AGENT -> the last entry of its journal; counted, told -> the job's number when there
 --                              was nothing left
 
--- Count what an agent's entries after `from`, up to `to`, add to the figures, unless somebody else has.
+-- Add the counts of an agent's entries after `from`, up to `to`, to the figures, unless another reader has.
 --   changes  JSON: key -> whole number
--- Returns 1 if all up to `to` are counted now; 0 if some were counted by somebody else, and others were not.
+-- Returns 1 if all up to `to` are counted now; 0 if another reader has counted only some of them.
 step('count_entries', function(job, id, from, to, changes)
   local key, mark = job_key(job, 'telemetry'), 'counted:' .. id
   local now = count(redis.call('HGET', key, mark))
@@ -20,7 +20,7 @@ step('count_entries', function(job, id, from, to, changes)
   return 1
 end)
 
--- Note how far something is done.
+-- Set marks of progress.
 --   marks  name, value, name, value…
 step('note_told', function(job, marks)
   if not job_field(job, 'state') then return end
@@ -28,13 +28,13 @@ step('note_told', function(job, marks)
   keep_with_job(job, job_key(job, 'telemetry'))
 end, { list_after = 1 })
 
--- Be the one reader no more.
+-- Give the reader's role back.
 step('leave_reader', function(role, who)
   local key = P .. ':telemetry:' .. role
   if redis.call('GET', key) == who then redis.call('DEL', key) end
 end)
 
--- Be the one reader for so many milliseconds. Returns 1 if the caller is.
+-- Take or keep the reader's role for so many milliseconds. Returns 1 if the caller has it.
 step('be_reader', function(role, who, milliseconds)
   local key = P .. ':telemetry:' .. role
   local now = redis.call('GET', key)

@@ -1,7 +1,7 @@
-"""The tool port: what a tool is, what it is given, what it returns.
+"""The tool port: a tool, its context and its result.
 
-A tool is a name, a schema and a function, and a row of `swarm.definitions.tools`, which says what the rest of the project must know of
-it. It acts only through its `ToolContext`; what it raises as `ToolError` becomes an error result for the model.
+A tool is a name, a schema and a function, and a row of `swarm.definitions.tools` with the facts that the rest of the project
+needs. It acts only through its `ToolContext`. A `ToolError` that it raises becomes an error result for the model.
 """
 
 from __future__ import annotations
@@ -54,29 +54,29 @@ class Consultation:
 
 
 Consult = Callable[[Consultation], Reply]
-"""Makes the request. Raises `ToolError` where the job cannot pay for it, and `ModelError` where the model fails."""
+"""Makes the request. Raises `ToolError` if the job cannot pay for it, and `ModelError` if the model fails."""
 
 
 @dataclass(frozen=True)
 class Hold:
-    """What the process of one call is held to, where that is not what its agent's shell is held to."""
+    """The limits of one call's process where they differ from those of the agent's shell."""
 
     read_only: bool = False
-    """It may change nothing, whatever the agent may."""
+    """The process may change nothing, even if the agent may."""
     network: bool = False
-    """It may use the network, as far as the worker allows any."""
+    """The process may use the network as far as the worker allows it."""
     readable: tuple[Path, ...] = ()
-    """Further files and folders that it must see."""
+    """Further files and folders that the process must see."""
     home: Path | None = None
-    """Its HOME and TMPDIR, where they are not the agent's."""
+    """The process's HOME and TMPDIR if they are not the agent's."""
     looks: bool = False
-    """It is tried where nothing can come of it: the agent's HOME can only be read, TMPDIR is `home`, and what rules deny is hidden."""
+    """Trial run without effects: the agent's HOME is read-only, TMPDIR is `home`, and files that rules deny are hidden."""
     needed: bool = True
-    """It runs in a sandbox or not at all; else, where there is none, as the agent's shell would."""
+    """Run only in a sandbox. False: without a sandbox, run as the agent's shell would."""
 
 
 class ToolResult(BaseModel):
-    """What a tool gives back to the model."""
+    """A tool's result for the model."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -85,15 +85,15 @@ class ToolResult(BaseModel):
     blocks: list[dict[str, Any]] | None = None
     """Content blocks (an image, say) that replace `text` in the API's `tool_result`; `text` is still logged."""
     held: tuple[str, ...] = ()
-    """What a command changed that programs outside of its sandbox would obey, and what was done with it; `text` says it, too."""
+    """Changes that programs outside the sandbox would obey, and how each was handled; `text` says it, too."""
     commit: str = ""
-    """What the workspace holds after the call, if it was merged into."""
+    """The workspace's commit after the call, if the call merged into it."""
     servers: dict[str, str] = {}
-    """The MCP server that carried the call out → which start of it that was."""
+    """MCP server that ran the call → the id of that server's start."""
 
 
 class AwaitsAnswer(Exception):
-    """In the middle of a call somebody must be asked: the agent parks, and the call is carried on with once there is an answer."""
+    """A call needs an answer to continue: the agent parks, and the call resumes with the answer."""
 
     def __init__(self, question_id: str, ask: Ask, tool_use_id: str) -> None:
         super().__init__(ask.title)
@@ -101,13 +101,13 @@ class AwaitsAnswer(Exception):
 
 
 class ServerPort(Protocol):
-    """What tools may ask of an agent's MCP servers."""
+    """Requests that tools can make to an agent's MCP servers."""
 
     def names(self, what: str) -> list[str]:
         """The servers that offer `resources`, or `prompts`."""
 
     def ask(self, server: str, request: dict[str, Any], context: ToolContext) -> dict[str, Any]:
-        """What a server says. Raises `ToolError`."""
+        """Return a server's answer. Raises `ToolError`."""
 
     def deferred(self) -> list[dict[str, Any]]:
         """The schemas of the agent's tools that a model must search for."""
@@ -120,19 +120,19 @@ class ToolContext:
     spec: AgentSpec
     store: Store
     publish: Callable[[Signals | None], None]
-    """Carries out what a step of the store asks for: wakes, stops."""
+    """Carries out the signals of a store step: wakes, stops."""
     tool_use_id: str
     workspace: Path
     """The root that no path may leave; absolute and resolved."""
     outputs: Outputs
     generation: int = 0
-    """Of the agent's claim; 0: there is none."""
+    """Generation of the agent's claim; 0 without a claim."""
     folders: tuple[Path, ...] = ()
     """Further folders that the agent may work in; a call that is about a path of one of them has it as its `workspace`."""
     mode: PermissionMode = "default"
     """The permission mode in force."""
     after_plan: PermissionMode | None = None
-    """The most that is permitted once a plan is approved; None: plan mode cannot be left."""
+    """The widest mode after a plan is approved; None: plan mode cannot be left."""
     files_read: dict[str, int] = field(default_factory=dict)
     """Resolved path → mtime in ns when this agent last read or wrote it; rebuilt from the journal after a crash."""
     scratch: Path | None = None
@@ -142,15 +142,15 @@ class ToolContext:
     readable: tuple[Path, ...] = ()
     """Folders outside of the workspace that its processes may read."""
     confine: Confine | None = None
-    """None: nothing confines this agent's processes, so a read-only agent has none."""
+    """None: nothing confines this agent's processes, so a read-only agent may start none."""
     hold: Hold | None = None
-    """Of a call whose process must be in a sandbox: what that holds it to. None: as the agent's shell."""
+    """Limits of a call whose process must be in a sandbox. None: as the agent's shell."""
     tell: Callable[[str], None] = lambda line: None
-    """Says in a line what the call is doing, for people who watch."""
+    """Shows watchers one line about the call's progress."""
     may_read: Callable[[Path], bool] | None = None
-    """Whether a file may be read, for tools that search many; None: all of the workspace may."""
+    """Whether a file may be read, for tools that search many; None: every file of the workspace may."""
     merge: Callable[[AgentView, Strategy], ToolResult] | None = None
-    """Merges what a child did in a copy of its own."""
+    """Merges a child's changes from its own copy."""
     start_members: StartMembers | None = None
     """Starts the members of the team that the caller leads."""
     check: Callable[[], None] = lambda: None
@@ -158,23 +158,23 @@ class ToolContext:
     now: Callable[[], float] = time.time
     """The server's clock: the time that calls wait by."""
     waited: Condition | None = None
-    """What the call has waited for, once that has come."""
+    """The condition that the call waited for, once it holds."""
     consult: Consult | None = None
     """Asks a small model, at the job's expense."""
     exchange: Exchange | None = None
-    """Of an agent that is a program: what it is told while it runs, and tells others."""
+    """Messages to and from an agent that is a program, while it runs."""
     skill_file: Callable[[str], bytes] | None = None
-    """A file of one of the job's skills, by the path that agents know it by; None: there are none."""
+    """Reads a file of one of the job's skills by its path for agents; None: the job has no skills."""
     reach: Callable[[], Reach] | None = None
-    """What may be fetched from; None: this worker's agents have no network."""
+    """The hosts that may be fetched from; None: this worker's agents have no network."""
     servers: ServerPort | None = None
     """The agent's MCP servers."""
     servers_seen: Mapping[str, str] = field(default_factory=dict)
-    """Which start of each server carried out the agent's last call of it."""
+    """MCP server → the id of the start that ran the agent's last call of it."""
 
     @property
     def agent_id(self) -> str:
-        """Whose call it is."""
+        """The calling agent."""
         return self.spec.agent_id
 
     @property
@@ -183,7 +183,7 @@ class ToolContext:
         return self.spec.job_id
 
     def ask(self, consultation: Consultation) -> Reply:
-        """Ask a small model, at the job's expense. Raises `ToolError` where it cannot be paid for, and `ModelError`."""
+        """Ask a small model, at the job's expense. Raises `ToolError` if the job cannot pay, and `ModelError`."""
         if self.consult is None:
             raise ToolError("no model can be asked here")
         return self.consult(consultation)
@@ -199,12 +199,12 @@ class ToolContext:
 
     @property
     def idempotency_key(self) -> str:
-        """The same however often the call is delivered."""
+        """A key that is equal for every delivery of the call."""
         return f"{self.agent_id}/{self.tool_use_id}"
 
     @property
     def cause(self) -> str:
-        """For a step in Redis, which then changes something once, and nothing once the agent is somebody else's."""
+        """Idempotency key for a step in Redis: it applies once, and never after another worker has claimed the agent."""
         return f"{self.agent_id}:{self.generation}/{self.tool_use_id}" if self.generation else self.idempotency_key
 
 
@@ -225,20 +225,20 @@ class Tool:
     run: Callable[[ToolContext, dict[str, Any]], ToolResult] | None = None
     """None: the runtime carries the call out, by its kind."""
     wait: Callable[[ToolContext, dict[str, Any]], Condition] | None = None
-    """Of the kind `WAIT`: what is to be waited for. `run` then says how it stands; `ToolContext.waited` tells what came."""
+    """Kind `WAIT`: the condition to wait for. `run` then reports the state; `ToolContext.waited` holds the condition."""
     ask: Callable[[ToolContext, dict[str, Any]], Ask] | None = None
-    """Of the kind `ASK`: the question."""
+    """Kind `ASK`: the question."""
     activity: Callable[[dict[str, Any]], str] | None = None
-    """The activity line for a call, where the row's form does not do."""
+    """The activity line for a call, if the row's form does not suffice."""
 
     @property
     def row(self) -> ToolRow:
-        """What the rest of the project knows of it."""
+        """The tool's row in the table."""
         return row_of(self.name)
 
     @cached_property
     def input_schema(self) -> dict[str, Any]:
-        """The JSON schema of its input."""
+        """The JSON schema of the tool's input."""
         schema: dict[str, Any] = {"type": "object", "properties": dict(self.parameters), "additionalProperties": False}
         if self.definitions:
             schema["$defs"] = dict(self.definitions)

@@ -1,6 +1,6 @@
 """The tools about other agents: start them, wait for them, list them, stop them.
 
-The runtime itself carries `Agent` out, because it changes the tree, and parks the agent for what `WaitAgents` says.
+The runtime itself carries out `Agent`, because it changes the tree. It parks the agent until the condition of `WaitAgents` holds.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ WAITING: dict[str, Any] = {
     "mode": choice(["any", "all"], "Wait for the first or for all of them; default all."),
     "timeout_seconds": number(f"Default {DEFAULT_WAIT_SECONDS}.", minimum=MIN_WAIT_SECONDS, maximum=MAX_WAIT_SECONDS),
 }
-"""The parameters that all tools which wait have in common."""
+"""The parameters of all tools that wait."""
 MAX_TYPES_CHARACTERS = 11_000
-"""Of the list of types in the tool's description: about 3 500 tokens, which every request of every agent carries."""
+"""Limit of the list of types in the tool's description: about 3 500 tokens, sent with every request of every agent."""
 SEARCH_MARK = "?"
-"""What a `subagent_type` begins with that is a search."""
+"""Prefix of a `subagent_type` that is a search."""
 _MAX_SENTENCE = 160
 _SHOWN = 100
 _RESTATED = 20
-"""Agents that have ended, of those that are told again after a summary."""
+"""Ended agents that are listed again after a summary."""
 
 
 def naming_types(tool: Tool, definitions: Sequence[AgentDefinition], *, coordinated: bool = False) -> Tool:
-    """The tool as agents of this job are given it: with the types that can be started, in a text of bounded size.
+    """Return the tool with the types that agents of this job can start, in a text of bounded size.
 
-    Who is held to coordination is told the types' tools, too, and says what each order is for.
+    A coordinator also sees the types' tools, and states the purpose of each order.
     """
     if coordinated:
         tool = ordering(tool)
@@ -58,7 +58,7 @@ def naming_types(tool: Tool, definitions: Sequence[AgentDefinition], *, coordina
 
 
 def ordering(tool: Tool) -> Tool:
-    """The tool with what a coordinator's orders say beyond others'."""
+    """Return the tool with the additional parameters of a coordinator's orders."""
     return replace(tool, parameters={**tool.parameters, **_ORDER}, required=[*tool.required, "phase"])
 
 
@@ -82,7 +82,7 @@ def _list_types(definitions: Sequence[AgentDefinition]) -> str:
     full = "\n".join(_describe_type(d) for d in definitions)
     if len(full) <= MAX_TYPES_CHARACTERS:
         return full
-    # What is shipped is what this project's own texts speak of.
+    # The project's own texts mention the shipped types.
     ordered = sorted(definitions, key=lambda d: (d.source != "shipped", d.name))
     share = MAX_TYPES_CHARACTERS // len(ordered) - 1
     if share >= 2 * _MAX_SENTENCE:
@@ -128,7 +128,7 @@ def find_child(store: Store, spec: AgentSpec, who: str, *, teammates: bool = Tru
 
 
 def deadline_of(context: ToolContext, given: dict[str, Any]) -> float:
-    """When a call that waits goes on in any case (Unix seconds)."""
+    """Deadline of a waiting call (Unix seconds)."""
     return context.now() + float(given.get("timeout_seconds", DEFAULT_WAIT_SECONDS))
 
 
@@ -158,7 +158,7 @@ def _tell_waited(context: ToolContext, given: dict[str, Any]) -> ToolResult:
     return ToolResult(text="\n".join([f"{head} Results and messages follow below as they arrive.", *lines]))
 
 
-# -- those below -----------------------------------------------------------------------------------------------
+# -- descendants -----------------------------------------------------------------------------------------------
 
 
 def _list_agents(context: ToolContext, given: dict[str, Any]) -> ToolResult:
@@ -173,7 +173,7 @@ def _list_agents(context: ToolContext, given: dict[str, Any]) -> ToolResult:
 
 def _stop_agent(context: ToolContext, given: dict[str, Any]) -> ToolResult:
     found = find_below(context, given["agent_id"])
-    # Below one that has ended, some may have gone on.
+    # Descendants of an ended agent may still run.
     reason = str(given.get("reason") or "stopped by the agent that started it")
     context.publish(context.store.agents.cancel(found.id, reason, by=(context.agent_id, context.generation)))
     if found.ended:
@@ -210,7 +210,7 @@ def _describe(agent: AgentView, now: float) -> str:
 
 
 def restate_children(context: ToolContext, history: History) -> str:
-    """The agents that it started: those that are not over, and those that ended last."""
+    """List the agents that it started: all that still run, and the last that ended."""
     records = [
         record
         for record in context.store.agents.find(sorted(context.store.agents.children(context.agent_id)))
@@ -233,14 +233,14 @@ AGENT = Tool(
     name="Agent",
     description=(
         "Start another agent on a part of the work and get its final answer as this call's result. It works on a process of "
-        "its own with a fresh conversation, so the prompt must hold everything it needs: the goal, what is known "
-        "already, paths, and what to answer. To run several at the same time, make several Agent calls in one reply. "
-        "With run_in_background the call returns at once, and the answer arrives by itself as a task-notification. Do yourself what is "
-        "no work of its own: reading a file whose path you know, finding a name, looking at two or three files, telling what you know. "
-        "Never start an agent to watch another: ends are told to you."
+        "its own with a fresh conversation, so the prompt must hold everything it needs: the goal, known facts, "
+        "paths, and the form of the answer. To run several at the same time, make several Agent calls in one reply. "
+        "With run_in_background the call returns at once, and the answer arrives by itself as a task-notification. Do small "
+        "steps yourself: reading a file whose path you know, finding a name, looking at two or three files, saying what you know. "
+        "Never start an agent to watch another: you are notified of ends."
     ),
     parameters={
-        "description": string("What it is for, in 3 to 5 words."),
+        "description": string("Its purpose, in 3 to 5 words."),
         "prompt": string("The whole task: it sees nothing else.", minLength=1),
         "subagent_type": string(f"One of the types above; default {DEFAULT_TYPE}. fork: as `fork`."),
         "model": string("haiku, sonnet, opus or a full model id; default: the type's own."),
@@ -255,7 +255,7 @@ AGENT = Tool(
         "name": string("A name to write to it by; never used twice in a job."),
         "run_in_background": boolean("Go on without waiting for it."),
         "agent_id": string(
-            "The id or name of an agent that you started, also one that you stopped: it goes on with `prompt`, with all it knows; "
+            "The id or name of an agent that you started, also one that you stopped: it continues with `prompt` and its conversation; "
             "its type, model and name stay."
         ),
         "fork": boolean(
@@ -269,17 +269,15 @@ AGENT = Tool(
         ),
         "isolation": choice(
             get_args(Isolation),
-            "worktree: it works on a copy of your folder as it is now, uncommitted changes included, and what it changed there "
-            "is merged into yours with its result. remote: such a copy, on any host. none: in your folder. Default: the type's.",
+            "worktree: it works on a copy of your folder as it is now, uncommitted changes included, and its changes are "
+            "merged into yours with its result. remote: such a copy, on any host. none: in your folder. Default: the type's.",
         ),
         "kind": choice(
             get_args(Execution),
             f"local: it runs on the host that you run on. remote: on any host, {REMOTE_SECONDS / 60:g} minutes at most. teammate: as "
             "`teammate` says. Default: the type's, else forked: a process of its own, as all have.",
         ),
-        "abort_siblings": boolean(
-            "If it fails, those that you start beside it in the same reply are ended. Default: the type's."
-        ),
+        "abort_siblings": boolean("If it fails, the agents of the same reply are ended. Default: the type's."),
         "role": string("A teammate's role: which tasks of the board are for it."),
         "result_schema": {
             "type": "object",
@@ -291,19 +289,19 @@ AGENT = Tool(
 
 _ORDER: dict[str, Any] = {
     "phase": choice(
-        get_args(Phase), "What the order is for. Who researches can change nothing; who verifies has not built it."
+        get_args(Phase), "The order's purpose. A researcher can change nothing; a verifier has not built the change."
     ),
     "files": strings(
         "Paths, folders or patterns, from the workspace on, that an implementation will change.", maxItems=100
     ),
-    "done_when": string("How it will be seen that an implementation is done."),
+    "done_when": string("The check that shows that an implementation is done."),
 }
 
 WAIT_AGENTS = Tool(
     name="WaitAgents",
     description=(
-        "Wait until agents that you started in the background have ended, a message arrives, or the time is over. Costs nothing "
-        "while it waits. Answers their states; what they found follows as task-notifications. One long wait is better "
+        "Wait until agents that you started in the background have ended, a message arrives, or the time has passed. Costs nothing "
+        "while it waits. Answers their states; their results follow as task-notifications. One long wait is better "
         "than many short ones. Not needed for agents in the foreground."
     ),
     parameters={"agent_ids": strings("Ids or names; default: all of yours that are still at work."), **WAITING},
@@ -314,8 +312,8 @@ WAIT_AGENTS = Tool(
 LIST_AGENTS = Tool(
     name="ListAgents",
     description=(
-        "List the agents that you started, and those they started: name, state now, age, last activity, tokens. What the "
-        "conversation says of a state may be old; this is how it is now. To be told of an end, wait for it; do not list again and again."
+        "List the agents that you started, and the agents below them: name, current state, age, last activity, tokens. States "
+        "in the conversation may be old. To learn of an end, wait for it; do not list repeatedly."
     ),
     parameters={},
     run=_list_agents,
@@ -324,8 +322,8 @@ LIST_AGENTS = Tool(
 STOP_AGENT = Tool(
     name="StopAgent",
     description=(
-        "Stop an agent that you started, and all that it started, at once; what it does just now is broken off. One that you started "
-        "yourself can go on later (Agent with agent_id), what it started cannot."
+        "Stop an agent that you started, and all that it started, at once; its current call is interrupted. An agent that you started "
+        "yourself can continue later (Agent with agent_id), the agents below it cannot."
     ),
     parameters={"agent_id": string("Its id or name."), "reason": string("Why, in a few words.")},
     required=["agent_id"],
@@ -344,8 +342,8 @@ def _merge_agent(context: ToolContext, given: dict[str, Any]) -> ToolResult:
 MERGE_AGENT = Tool(
     name="MergeAgent",
     description=(
-        "Take over into your folder what an agent of yours did in a copy of its own (isolation), where that was not done with its "
-        "result: it conflicted, the agent was in the background, or did not complete. What does not conflict is always merged."
+        "Merge into your folder the changes that an agent of yours made in its own copy (isolation), if its result did not merge "
+        "them: they conflicted, the agent was in the background, or did not complete. Changes without conflict are always merged."
     ),
     parameters={
         "agent_id": string("Its id or name."),

@@ -42,24 +42,24 @@ MAX_SHELLS = 16
 """Background commands that one agent may have running at once."""
 _FOLDER = "shells"
 _START_TOLERANCE_SECONDS = 2.0
-"""A host's clock is set now and then, and a process's start time is reckoned from it."""
+"""A host's clock is set now and then, and a process's start time is computed from it."""
 
 ShellState = Literal["running", "ended", "lost"]
 
 
 class ShellRecord(BaseModel):
-    """What is known about one background command."""
+    """Record of one background command."""
 
     model_config = ConfigDict(frozen=True)
 
     id: str
     pid: int
-    """Of its supervisor; 0 while it is being started."""
+    """Process id of the supervisor; 0 while it starts."""
     started: float
-    """When its supervisor started, in seconds since the epoch: tells it from a later process of the same number."""
+    """When the supervisor started (Unix seconds): distinguishes it from a later process with the same id."""
     command: str
     watched: list[str] = []
-    """What its supervisor looks at in the end, for when it cannot."""
+    """The supervisor's final check, for the case that the supervisor was killed."""
 
 
 def start_shell(ctx: ToolContext, command: str, confine: Confine | None) -> ShellRecord:
@@ -81,7 +81,7 @@ def start_shell(ctx: ToolContext, command: str, confine: Confine | None) -> Shel
 
 
 def find_shell(scratch: Path, shell_id: str) -> ShellRecord:
-    """The record of one shell. Raises `ToolError` naming those that exist."""
+    """Return the record of one shell. Raises `ToolError`, which names the existing shells."""
     for shell in list_shells(scratch):
         if shell.id == shell_id:
             return shell
@@ -99,7 +99,7 @@ def list_shells(scratch: Path) -> list[ShellRecord]:
 
 
 def shell_state(scratch: Path, shell: ShellRecord) -> tuple[ShellState, Report | None]:
-    """Whether it runs, has ended (and how), or was killed together with its supervisor."""
+    """Whether the shell runs, has ended (and how), or was killed together with its supervisor."""
     report = _report(scratch, shell)
     if report is not None:
         return "ended", report
@@ -111,7 +111,7 @@ def shell_state(scratch: Path, shell: ShellRecord) -> tuple[ShellState, Report |
 
 
 def restate_shells(ctx: ToolContext, history: History) -> str:
-    """The background commands that it started here, and how they stand."""
+    """List the background commands that it started here, with their states."""
     if ctx.scratch is None or ctx.scratch not in private_folders(ctx.scratch.parent):
         return ""
     shells = [
@@ -121,12 +121,12 @@ def restate_shells(ctx: ToolContext, history: History) -> str:
 
 
 def output_path(scratch: Path, shell_id: str) -> Path:
-    """Where the output of a background command goes."""
+    """Return the file that receives a background command's output."""
     return scratch / _FOLDER / f"{shell_id}.out"
 
 
 def take_output(scratch: Path, shell_id: str, call_id: str) -> bytes:
-    """What the command has written since the last call took some. Asked again by the same call, it answers the same."""
+    """Return the command's output since the last call. A repeated call gets the same bytes."""
     cursor = scratch / _FOLDER / f"{shell_id}.taken"
     taken: dict[str, Any] = {"call": "", "start": 0, "end": 0}
     with contextlib.suppress(OSError, ValueError):
@@ -151,7 +151,7 @@ def kill_shell(scratch: Path, shell: ShellRecord) -> bool:
         return True
     if _report(scratch, shell) is not None:
         return False
-    # Its supervisor never reported: what it supervised may still be there, and what that planted.
+    # The supervisor never reported: its processes may still run, and files that they planted may remain.
     killed = kill_marked(shell.id) > 0
     hold_planted(shell.watched)
     return killed
@@ -165,9 +165,9 @@ def kill_shells(scratch: Path) -> int:
 
 
 def kill_orphans(root: Path, alive: Callable[[str], bool]) -> int:
-    """Do the same under each `<root>/<agent_id>` whose agent is not `alive`, and remove the folder; returns how many commands ran.
+    """Call `kill_shells` for each `<root>/<agent_id>` that is not `alive`, and remove the folder; return how many commands ran.
 
-    Follows no link, and leaves alone what belongs to another user.
+    Follows no link, and leaves other users' files alone.
     """
     killed = 0
     for scratch in private_folders(root):

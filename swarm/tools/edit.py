@@ -1,7 +1,7 @@
 """The tools that change files: Write replaces a whole file, Edit one passage of it, NotebookEdit one cell.
 
-Guarantee: none overwrites what the agent has not seen. A file that exists must have been read, and be unchanged
-since; the check and the replacement are one step (see `swarm.workspace.files`).
+Guarantee: none overwrites text that the agent has not seen. An existing file must have been read, and be unchanged
+since. The check and the replacement are one step (see `swarm.workspace.files`).
 """
 
 from __future__ import annotations
@@ -52,9 +52,7 @@ def edit_file(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
     name, seen = _seen(ctx, path)
     text, encoding = _load(ctx.workspace, path, seen)
     if parse_notebook(name, text) is not None:
-        raise ToolError(
-            f"{name} is a notebook; change its cells with {NOTEBOOK_EDIT.name}, or write it anew with Write"
-        )
+        raise ToolError(f"{name} is a notebook; change its cells with {NOTEBOOK_EDIT.name}, or replace it with Write")
     old, new = _in_file_endings(text, given["old_string"], given["new_string"])
     if old == new:
         raise ToolError("old_string and new_string are the same: there is nothing to change")
@@ -133,7 +131,7 @@ def _encoded(encoding: TextEncoding, text: str) -> bytes:
 
 
 def _in_file_endings(text: str, old: str, new: str) -> tuple[str, str]:
-    """Both strings with the file's own line endings, which a model does not see and writes as `\\n`."""
+    """Give both strings the file's own line endings, which a model does not see and writes as `\\n`."""
     if not old:
         raise ToolError("old_string is empty; give the passage to replace, or use Write for a whole file")
     windows = text.count("\r\n")
@@ -217,7 +215,7 @@ NOTEBOOK_EDIT = Tool(
         "notebook_path": _FILE_PATH,
         "cell_id": string("The cell, by the id that Read shows. To insert: the one before; left out, the beginning."),
         "new_source": string("The cell's whole text; not for a deletion."),
-        "cell_type": choice(CELL_TYPES, "Default: as it is, of a new cell code."),
+        "cell_type": choice(CELL_TYPES, "Default: unchanged; code for a new cell."),
         "edit_mode": choice(EDIT_MODES, "Default: replace."),
     },
     required=["notebook_path"],

@@ -1,4 +1,4 @@
-"""Which environment variables an agent's processes get: those that programs need to run, and none that is a secret."""
+"""The environment variables of an agent's processes: the ones that programs need, and no secrets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FIXED = {"TERM": "dumb", "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROM
 
 
 def clean_environment(inherited: Mapping[str, str]) -> dict[str, str]:
-    """What of a worker's environment its agents' processes may see, and settings that keep programs from waiting."""
+    """Return the part of a worker's environment that agents may see, and settings that keep programs from waiting."""
     kept = {name: value for name, value in inherited.items() if _is_kept(name, value)}
     return kept | _FIXED
 

@@ -1,6 +1,6 @@
-"""Whether an image can be shown to a model: whole, and no larger than the API takes. Pure.
+"""Check that an image can be shown to a model: whole, and no larger than the API takes. Pure.
 
-The server refuses a request with an image that it cannot read, and every later one of that conversation, so it is looked at first.
+The server refuses a request with a broken image, and every later request of that conversation, so images are checked first.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class _Broken(Exception):
 
 
 def find_image_fault(kind: str, data: bytes) -> str:
-    """What keeps an image of this media type from being shown, for whoever wants to see it; empty if nothing does."""
+    """Say why an image of this media type cannot be shown; empty if it can."""
     try:
         width, height = _SIZES[kind](data)
     except (_Broken, struct.error, IndexError) as error:

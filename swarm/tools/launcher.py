@@ -9,9 +9,9 @@ run comes that way, because the words of a command line can be read by everybody
 Guarantee: when the report is written with `contained=1`, no process that the command started is left, not even one
 that made a session of its own: on Linux orphans become children of this process, which ends only when it has none.
 
-A COMMAND that starts with `swarm/permissions/sandbox/enter.py` is not started as the Python program that it is: a
-child of this process goes into the sandbox, which saves the second start of Python. What programs outside would obey of
-the folders that it may write is looked at when all is over, and held (`swarm/permissions/sandbox/guard.py`).
+A COMMAND that starts with `swarm/permissions/sandbox/enter.py` is not started as a Python program: a
+child of this process enters the sandbox, which saves the second start of Python. Files in its writable folders that
+programs outside would obey are checked at the end, and held (`swarm/permissions/sandbox/guard.py`).
 
 It imports little, because every command waits for it to start: `signal`, for one, would cost 5 ms.
 """
@@ -38,11 +38,11 @@ _GIVEN = 20
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _SANDBOX = os.path.join(_PACKAGE, "permissions", "sandbox")
 MAX_PROCESSES = 1000
-"""A command that has more is ended: the last line against a fork bomb where the kernel does not count (root)."""
+"""A command with more processes is ended: the last defence against a fork bomb where the kernel does not count (root)."""
 
 
 class Command:
-    """The command that runs, and what became of it."""
+    """The running command and its outcome."""
 
     def __init__(self, argv: list[str], cap: int, given: int) -> None:
         self.exit_code: int | None = None
@@ -73,14 +73,14 @@ class Command:
                     if source >= 0
                 ],
                 setsid=True,
-                setsigdef=[SIGPIPE, SIGXFSZ],  # Python ignores both, and what is ignored stays so over an exec
+                setsigdef=[SIGPIPE, SIGXFSZ],  # Python ignores both, and ignored signals stay ignored over an exec
             )
         self._tasks_before = _count_tasks()
         for fd in (end, null, *([given] if given >= 0 else [])):
             os.close(fd)
 
     def pump(self) -> bool:
-        """Copy what there is to copy; False at the end of file."""
+        """Copy the available output; False at the end of file."""
         while True:
             try:
                 data = os.read(self.output, 65_536)
@@ -99,7 +99,7 @@ class Command:
                     self._room, kept = 0, b""
 
     def reap(self) -> bool:
-        """Collect what has ended; False when no child, own or adopted, is left."""
+        """Collect ended children; False when no child, own or adopted, is left."""
         try:
             while True:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -111,7 +111,7 @@ class Command:
             return False
 
     def signal_group(self, number: int) -> None:
-        """Signal the command's group; not after it was reaped, when its number may be somebody else's."""
+        """Signal the command's group; not after it was reaped, when its number may belong to another process."""
         if self.exit_code is None:
             try:
                 os.killpg(self.pid, number)
@@ -128,7 +128,7 @@ class Command:
                 send_signal(pid, SIGTERM)
 
     def has_too_many(self) -> bool:
-        """Whether it has run away. All tasks of the host are counted first, because that costs nothing."""
+        """Whether the command has too many processes. The host's tasks are counted first, because that costs nothing."""
         grown = _count_tasks() - self._tasks_before
         if grown > MAX_PROCESSES // 4:
             _take_precedence()  # among thousands of processes that run, this one would hardly get its turn
@@ -142,7 +142,7 @@ class Command:
         return True
 
     def hold_planted(self) -> list[str]:
-        """Undo what must not be changed and could not be kept from it; a line for each thing."""
+        """Undo forbidden changes that could not be prevented; return a line for each."""
         try:
             return [] if self._watch is None else list(self._watch.end())
         except Exception as error:
@@ -161,7 +161,7 @@ class Command:
             time.sleep(0.002)
 
     def drain(self) -> None:
-        """Copy what is still in the pipe. Only a process that escaped can hold it open, so not for long."""
+        """Copy the rest of the pipe. Only an escaped process can hold it open, so not for long."""
         give_up = time.monotonic() + DRAIN_SECONDS
         while self.pump() and time.monotonic() < give_up:
             time.sleep(0.01)
@@ -201,7 +201,7 @@ def supervise(command: Command, limit_seconds: float, watched: bool) -> bool:
 
 
 def become_subreaper() -> bool:
-    """Have orphans among what this process starts become its children; whether that is so from now on."""
+    """Have orphaned descendants become children of this process; return whether that worked."""
     try:
         return bool(ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
     except (OSError, AttributeError):
@@ -251,7 +251,7 @@ def _take_precedence() -> None:
 
 
 def _count_tasks() -> int:
-    """All tasks of this host; 0 where that is not told."""
+    """Count all tasks of this host; 0 if the host does not say."""
     try:
         with open("/proc/loadavg", "rb") as file:
             return int(file.read().split()[3].partition(b"/")[2])
@@ -260,7 +260,7 @@ def _count_tasks() -> int:
 
 
 def descendants() -> list[int]:
-    """The process ids of all that is below this process."""
+    """Return the process ids of all descendants of this process."""
     children: dict[int, list[int]] = {}
     for name in os.listdir("/proc") if os.path.isdir("/proc") else []:
         if not name.isdigit():
@@ -300,7 +300,7 @@ def main(arguments: list[str]) -> None:
     try:
         os.write(1, report.encode("utf-8", "surrogateescape"))
     except OSError:
-        pass  # nobody is left to read it
+        pass  # no reader is left
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from swarm.tools.schemas import boolean, choice, string
 
 
 def restate_mail(context: ToolContext, history: History) -> str:
-    """Requests that nobody has answered, to it or by it, and how much it has not read."""
+    """List unanswered requests to it and by it, and the number of unread messages."""
     stored = context.store.mail.requests(context.job_id)
     lines = []
     for request_id, document in sorted(stored.items()):
@@ -33,8 +33,8 @@ SEND_MESSAGE = Tool(
     name="SendMessage",
     description=(
         "Write to another agent of this job, or to the person. It is delivered between the receiver's turns, with your name on "
-        "it. A receiver that has finished goes on with its whole context; one that was stopped cannot be written to. Answers "
-        "arrive by themselves as messages: do not poll for them. Your final answer goes to whoever asked you by itself; do not "
+        "it. A receiver that has finished continues with its whole context; a stopped agent cannot be written to. Answers "
+        "arrive by themselves as messages: do not poll for them. Your final answer reaches the asking agent by itself; do not "
         "send it as a message too."
     ),
     parameters={

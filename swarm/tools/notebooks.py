@@ -1,7 +1,6 @@
-"""Jupyter notebooks as text and back: what Read shows of one, and one with a cell changed. Pure.
+"""Show Jupyter notebooks as text for Read, and change their cells. Pure.
 
-Guarantee: what a change does not concern stays as it was, and so does how the file is written: its indentation, its keys' order, its
-line ends.
+Guarantee: a change leaves everything else as it was, including the file's indentation, its order of keys and its line ends.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ MAX_BYTES = 50 * 1024 * 1024
 CELL_TYPES = ("code", "markdown", "raw")
 EDIT_MODES = ("replace", "insert", "delete")
 _OUTPUT_LINES = 100
-"""Of one output; a table or a log of thousands is looked at by a program."""
+"""Lines shown of one output; agents read longer tables and logs with a program."""
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 Notebook = dict[str, Any]
 
 
 def parse_notebook(name: str, text: str) -> Notebook | None:
-    """The notebook that a file holds; None if it is none, by its name or by what is in it."""
+    """Parse a file's notebook; None if its name or content is not a notebook's."""
     if not name.lower().endswith(".ipynb"):
         return None
     try:
@@ -39,7 +38,7 @@ def parse_notebook(name: str, text: str) -> Notebook | None:
 
 
 def show_notebook(notebook: Notebook) -> str:
-    """Each cell with how it is called in changes, its source, and what its last run has put out."""
+    """Show each cell: its id for changes, its source, and the output of its last run."""
     return "\n".join(line for number in range(len(notebook["cells"])) for line in _show_cell(notebook, number))
 
 
@@ -78,7 +77,7 @@ def _join(source: Any) -> str:
 
 
 def change_notebook(text: str, notebook: Notebook, given: dict[str, Any], seed: str) -> tuple[str, str]:
-    """The file's new text, and what was done; a new cell's id comes from `seed`. Raises `ToolError` for what cannot be done."""
+    """Return the file's new text and a note of the change; `seed` gives a new cell's id. Raises `ToolError`."""
     mode, cells = given.get("edit_mode", "replace"), notebook["cells"]
     number = _find(notebook, given.get("cell_id", ""), mode)
     if mode != "delete" and "new_source" not in given:
@@ -97,7 +96,7 @@ def change_notebook(text: str, notebook: Notebook, given: dict[str, Any], seed: 
 
 
 def _find(notebook: Notebook, cell_id: str, mode: str) -> int:
-    """The cell's place; of an insertion at the beginning -1."""
+    """Return the cell's index; -1 for an insertion at the beginning."""
     cells = notebook["cells"]
     if not cell_id and mode == "insert":
         return -1
@@ -110,7 +109,7 @@ def _find(notebook: Notebook, cell_id: str, mode: str) -> int:
 
 
 def _id_of(notebook: Notebook, number: int) -> str:
-    """A cell's own id, or, in a notebook of a version without such, its place from 0 on."""
+    """Return a cell's id, or its index from 0 if the notebook's version has no ids."""
     return str(notebook["cells"][number].get("id") or f"cell-{number}")
 
 
@@ -121,7 +120,7 @@ def _replace(cell: dict[str, Any], given: dict[str, Any]) -> None:
         cell.pop("outputs", None)
         cell.pop("execution_count", None)
     else:
-        # What it had put out, it has not put out any more.
+        # Its old outputs no longer apply.
         cell["outputs"], cell["execution_count"] = [], None
         cell.pop("attachments", None)
     cell["cell_type"] = kind
@@ -140,7 +139,7 @@ def _make_cell(notebook: Notebook, kind: str, source: str, seed: str) -> dict[st
 
 
 def _as(before: Any, source: str) -> Any:
-    """The source as the cell had its own: in lines, or in one piece."""
+    """Return the source in the cell's own form: as lines, or as one string."""
     return source if isinstance(before, str) else source.splitlines(keepends=True)
 
 

@@ -39,7 +39,7 @@ class Outputs:
         return f"{OUTPUT_PREFIX}{key}"
 
     def load(self, handle: str) -> str | None:
-        """The text kept under `handle`, or None; `output:past` is all that the agent has lived."""
+        """The text kept under `handle`, or None; `output:past` is the agent's whole journal."""
         key = handle.removeprefix(OUTPUT_PREFIX)
         if key == PAST:
             return tell_past(self._store.journals.read(self._claim.agent_id))

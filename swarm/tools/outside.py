@@ -1,8 +1,8 @@
-"""Tools from outside the package: those that installed packages and modules named in the settings declare.
+"""Tools from outside the package, declared by installed packages and modules named in the settings.
 
 A package names a module, or one function of it, under the entry point group `swarm.tools`; `SWARM_TOOLS` names modules without one. A
-module's tools are the functions that it declares with `swarm.tool`, and the rows of its `TOOLS`, where it has such. They are trusted as
-installed code is: they run in the worker.
+module's tools are the functions that it declares with `swarm.tool`, and the rows of its `TOOLS`, if it has any. They are trusted like
+other installed code: they run in the worker.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ GROUP = "swarm.tools"
 
 @dataclass(frozen=True)
 class _ToolSource:
-    """Where tools come from."""
+    """A module or function that provides tools."""
 
     value: str
     """`module` or `module:function`."""
     said: str
-    """Who names it."""
+    """The setting or entry point that names it."""
     origin: str
 
 
@@ -45,7 +45,7 @@ def declare_outside_tools(modules: str) -> None:
 
 @cache
 def find_outside_tools(modules: str) -> tuple[str, ...]:
-    """The same for whoever goes on without what cannot be used: returns what is wrong with it, each in a sentence."""
+    """Add the same tools, skip unusable sources, and return one sentence for each fault."""
     faults = []
     for source in _sources(modules):
         try:
@@ -96,7 +96,7 @@ def _read_rows(source: _ToolSource) -> tuple[tuple[ToolRow, str], ...]:
 
 
 def _place_of(error: BaseException, name: str) -> str:
-    """Where in foreign code an import failed, or how the module `name` is found if it was not."""
+    """Say where in foreign code an import failed, or how to make the module `name` importable."""
     if isinstance(error, ModuleNotFoundError) and error.name and f"{name}.".startswith(f"{error.name}."):
         # Never looked for where a command is run: files of a workspace must not become part of a worker.
         return "; install its package, or put its folder on PYTHONPATH"
@@ -120,5 +120,5 @@ def _rows_of(module: ModuleType, member: str, source: _ToolSource) -> Iterator[t
 
 
 def _is_of(home: object, module: ModuleType) -> bool:
-    """Whether it is the module's own, or of a part of it: what is only imported there is somebody else's."""
+    """Whether the module or a part of it defines the object, instead of only importing it."""
     return isinstance(home, str) and f"{home}.".startswith(f"{module.__name__}.")

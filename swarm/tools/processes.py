@@ -26,7 +26,7 @@ from swarm.tools.environment import clean_environment
 from swarm.workspace.private import make_private_folder
 
 MARKER = "SWARM_SHELL_ID"
-"""Set in every process of a command: finds those that got away from their supervisor."""
+"""Variable set in every process of a command: finds processes that escaped their supervisor."""
 MAX_OUTPUT_BYTES = 10 * 1024 * 1024
 CHECK_SECONDS = 0.5
 _RUN_GIVEN = {"bash": 'eval "exec 20<&-; $(</dev/fd/20)"', "sh": 'eval "$(cat /dev/fd/20)"'}
@@ -34,7 +34,7 @@ _RUN_GIVEN = {"bash": 'eval "exec 20<&-; $(</dev/fd/20)"', "sh": 'eval "$(cat /d
 _LAUNCHER = Path(__file__).with_name("launcher.py")
 _scratch_lock = threading.Lock()
 _MOST_ATTEMPTS = 20
-"""To make a folder that somebody else removes."""
+"""Attempts to make a folder while another process removes it."""
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,12 @@ class ProcessResult:
     timed_out: bool = False
     discarded_bytes: int = 0
     held: tuple[str, ...] = ()
-    """What it changed that programs outside of its sandbox would obey, and what was done with it."""
+    """Changes that programs outside the sandbox would obey, and how each was handled."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """The launcher's last words."""
+    """The launcher's final report."""
 
     exit_code: int
     timed_out: bool
@@ -78,7 +78,7 @@ class Report:
 
 
 def scratch_folder(ctx: ToolContext) -> Path:
-    """The agent's private temporary folder, made now if it does not exist. Raises `ToolError` if it is somebody else's."""
+    """The agent's private temporary folder, made now if it does not exist. Raises `ToolError` if it is another user's."""
     with _scratch_lock:
         if ctx.scratch is None:
             ctx.scratch = Path(tempfile.mkdtemp(prefix="swarm-agent-"))
@@ -109,8 +109,8 @@ def run_command(
 ) -> ProcessResult:
     """Run `command` to its end, asking `ctx.check` meanwhile; whatever happens, nothing of it is left running.
 
-    It is a shell's, or what the program `argv`, confined already, is given as descriptor 20; `given` is another descriptor for that.
-    `hook_state` is told now and then what it has written so far.
+    `command` is a shell's text, or input on descriptor 20 of the confined program `argv`; `given` replaces that descriptor.
+    `hook_state` now and then receives the output so far.
 
     `overtime_seconds` is how much longer than its limit a supervisor may take before it counts as stopped by its own
     command.
@@ -126,7 +126,7 @@ def run_command(
             if _wait_readable(ctx, process.stdout, limit_seconds + overtime_seconds, listen):
                 report = Report.parse(process.stdout.read())
         finally:
-            # Closing the lifeline makes the launcher kill what is left, whatever brought us here.
+            # Closing the lifeline makes the launcher kill the remaining processes in every case.
             process.stdin.close()
             process.stdout.close()
             if report is None:
@@ -145,7 +145,7 @@ def run_command(
 def _prepare(ctx: ToolContext, confine: Confine | None, argv: list[str] | None) -> tuple[list[str], IO[bytes]]:
     """The program that runs a command, and the file for its output.
 
-    Whoever ended the run before this one, or was paused in it, may be removing the same folder at this moment: then it is made again.
+    A process that ended the previous run, or paused in it, may be removing the same folder now: then the folder is made again.
     """
     for attempt in range(_MOST_ATTEMPTS):
         try:
@@ -158,13 +158,13 @@ def _prepare(ctx: ToolContext, confine: Confine | None, argv: list[str] | None) 
 
 
 def watch_words(argv: list[str]) -> list[str]:
-    """What a confined command's supervisor is told to look at: enough to do it in its place, should it be killed."""
+    """Return what a confined command's supervisor must check, so that another process can do it if it is killed."""
     words = argv[: argv.index("--")] if "--" in argv else []
     return [word for word in words if word.startswith(("look=", "own=", "had="))]
 
 
 def hold_planted(words: list[str]) -> tuple[str, ...]:
-    """What a supervisor does at the end, for one that is gone; what stood in changed files before is not known any more."""
+    """Do a killed supervisor's final check; the earlier content of changed files is lost."""
     return tuple(CommandGuard(words).end())
 
 
@@ -172,7 +172,7 @@ def start_command(ctx: ToolContext, command: str, argv: list[str], shell_id: str
     """Start `command`, which `argv` runs, so that it outlives this call and this process; return its supervisor's process id."""
     with open(output, "wb") as output_file, open(report, "wb") as report_file:
         process = _spawn(ctx, command, argv, shell_id, output_file, report_file)
-    # Somebody has to collect it when it ends, or it stays as a zombie for as long as this process lives.
+    # A thread must collect it when it ends, or it remains a zombie as long as this process lives.
     threading.Thread(target=process.wait, name=f"reap-{shell_id}", daemon=True).start()
     return process.pid
 
@@ -212,14 +212,14 @@ def _spawn(
 
 
 def shell_argv(ctx: ToolContext, confine: Confine | None) -> list[str]:
-    """The shell that runs what descriptor 20 gives, in the agent's sandbox if there is one."""
+    """Return the shell that runs the text on descriptor 20, in the agent's sandbox if it has one."""
     shell = _find_shell()
     argv = [shell, "-c", _RUN_GIVEN[os.path.basename(shell)]]
     return argv if confine is None else confine(ctx, argv)
 
 
 def _keep_text(command: str) -> int:
-    """A descriptor that the text can be read from."""
+    """Return a descriptor from which the text can be read."""
     with tempfile.TemporaryFile() if sys.platform != "linux" else open(os.memfd_create("command"), "wb") as file:
         file.write(command.encode("utf-8", "surrogateescape"))
         file.flush()
@@ -251,7 +251,7 @@ def _end_launcher(process: subprocess.Popen[bytes]) -> None:
     try:
         process.wait(7)
     except subprocess.TimeoutExpired:
-        # It was stopped (SIGSTOP) or hangs; its children go with it, while their parent still tells which they are.
+        # It was stopped (SIGSTOP) or hangs. Its children are killed too, while their parent still identifies them.
         for child in _children(process.pid):
             with contextlib.suppress(psutil.Error):
                 child.kill()
@@ -271,7 +271,7 @@ def kill_tree(pid: int, shell_id: str, wait_seconds: float = 10.0) -> None:
     with contextlib.suppress(psutil.Error):
         supervisor = psutil.Process(pid)
         give_up = time.monotonic() + wait_seconds
-        # One that is only starting has no children yet, and would run for its whole life what it starts after a single look.
+        # A starting supervisor has no children yet. After a single look, its later child would survive.
         while supervisor.is_running() and time.monotonic() < give_up:
             for child in _children(pid):
                 with contextlib.suppress(psutil.Error):
@@ -283,7 +283,7 @@ def kill_tree(pid: int, shell_id: str, wait_seconds: float = 10.0) -> None:
 
 
 def kill_marked(shell_id: str, wait_seconds: float = 3.0) -> int:
-    """Kill every process whose environment names `shell_id`, until none is left; return how many it were."""
+    """Kill every process whose environment names `shell_id`, until none is left; return their number."""
     killed: set[psutil.Process] = set()
     give_up = time.monotonic() + wait_seconds
     quiet_looks = 0

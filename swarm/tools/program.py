@@ -1,7 +1,7 @@
-"""Runs the program that an agent is: in the agent's sandbox, with JSON lines on its standard input and output.
+"""Run an agent that is a program: in the agent's sandbox, with JSON lines on its standard input and output.
 
-It is told `start` first, then each `message` that comes for it and what became of each that it sent; it says `say`, `send`, `result` or
-`error`. What it writes else is shown, and is its result if it ends well without one. Nothing of it outlives the call.
+The program receives `start` first, then each `message` for it and the outcome of each message it sent. It writes `say`, `send`,
+`result` or `error`. Other output is shown, and is the result if the program succeeds without one. No process outlives the call.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _ENTER = 'exec "$@" <&20 20<&-'
 
 
 class Exchange(Protocol):
-    """What reaches a running program from outside, and what of it reaches others."""
+    """The messages to and from a running program."""
 
     limit_seconds: float
-    """How long one run of it may take."""
+    """Time limit of one run."""
 
     def receive(self) -> Sequence[Message]:
-        """Messages that have come since; whoever has been given them is not given them again."""
+        """Return new messages; each message is returned once."""
         ...
 
     def send(self, to: str, text: str) -> str:
@@ -40,11 +40,11 @@ class Exchange(Protocol):
 
 
 class _Over(Exception):
-    """The program has said its result: what it still does is nobody's any more."""
+    """The program has given its result: its further actions have no effect."""
 
 
 class _Input:
-    """The program's standard input. A program that reads nothing holds nobody up."""
+    """The program's standard input. A program that reads nothing blocks no writer."""
 
     def __init__(self) -> None:
         self.end, write = os.pipe()
@@ -68,7 +68,7 @@ class _Input:
 
 
 class _Dialogue:
-    """What one run of a program says, line by line."""
+    """The output of one run of a program, line by line."""
 
     def __init__(self, context: ToolContext, exchange: Exchange, told: _Input) -> None:
         self._context, self._exchange, self._told = context, exchange, told
@@ -78,7 +78,7 @@ class _Dialogue:
         self.output: list[str] = []
 
     def hear(self, written: bytes) -> None:
-        """Take in what it has written so far, and pass on what has come for it. Raises `_Over` when it has said its result."""
+        """Process the output so far, and pass on new messages. Raises `_Over` once the program has given its result."""
         end = written.rfind(b"\n") + 1
         for line in written[self._read : end].splitlines():
             self._take(line.decode("utf-8", "replace"))
@@ -89,7 +89,7 @@ class _Dialogue:
             self._told.put({"type": "message", "from": message.sender_name, "kind": message.kind, "text": message.body})
 
     def finish(self, written: bytes) -> None:
-        """Take in the rest of what it has written, now that it has ended."""
+        """Process the rest of the output after the program has ended."""
         with contextlib.suppress(_Over):
             self.hear(written if written.endswith(b"\n") or not written else written + b"\n")
 
@@ -121,7 +121,7 @@ def run_program(context: ToolContext, given: dict[str, Any]) -> ToolResult:
     definition, exchange = context.spec.definition, context.exchange
     if not definition.command or exchange is None or context.confine is None:
         raise ToolError("this agent is no program")
-    # In a sandbox or not at all: whoever wrote the definition has written a program for every host of the fleet.
+    # Only in a sandbox: the author of the definition writes a program for every host of the fleet.
     context.hold = Hold(network=context.spec.network)
     argv = context.confine(context, ["bash", "-c", _ENTER, "program", *definition.command])
     told = _Input()

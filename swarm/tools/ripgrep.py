@@ -28,7 +28,7 @@ _CHECK_SECONDS = 0.5
 
 @dataclass(frozen=True)
 class Matches:
-    """What ripgrep printed, split at the separator; `cut` tells that it had more to say."""
+    """ripgrep's output, split at the separator; `cut` says that it was longer."""
 
     items: list[str]
     cut: bool = False
@@ -99,7 +99,7 @@ def run_ripgrep(
 
 
 def _place(folder: int) -> str:
-    """A path that leads to the opened folder, whatever was put in the place that it was opened by."""
+    """A path that leads to the opened folder, whatever its old path leads to now."""
     return f"/proc/self/fd/{folder}" if sys.platform == "linux" else os.path.realpath(f"/dev/fd/{folder}")
 
 
@@ -138,6 +138,6 @@ def _collect(ctx: ToolContext, pipe: IO[bytes], max_items: int | None, separator
 
 
 def filter_lines(ctx: ToolContext, pattern: str, text: str) -> str:
-    """The lines of `text` that match; by ripgrep, because no pattern can make its engine run for ever."""
+    """The lines of `text` that match; by ripgrep, because no pattern can make its engine run without end."""
     arguments = ["--no-filename", "--no-line-number", "--text", f"--regexp={pattern}", "-"]
     return "\n".join(run_ripgrep(ctx, arguments, text=text).items).replace("\0", "")

@@ -1,4 +1,4 @@
-"""The JSON schemas of tools' parameters, each with what a model is told of it: `string("What to say.", minLength=1)`."""
+"""JSON schemas of tools' parameters, each with its description for a model: `string("The text.", minLength=1)`."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def _folder(ctx: ToolContext, given: str) -> Path:
 
 
 def _ignoring(ctx: ToolContext, base: Path) -> list[str]:
-    """Which ignore files count: the workspace's own, with or without a repository, but none from above it."""
+    """Return options for ignore files: the workspace's own, with or without a repository, and none from above it."""
     return [
         "--hidden",
         "--no-require-git",
@@ -53,7 +53,7 @@ def _prefix(ctx: ToolContext, base: Path) -> str:
 
 
 def find_files(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
-    """Files whose path matches, those that changed last first."""
+    """Find files whose path matches, the latest change first."""
     base, pattern = _folder(ctx, given.get("path") or "."), given["pattern"]
     if os.path.isabs(pattern):
         fixed = os.path.dirname(pattern[: match.start()] if (match := _META.search(pattern)) else pattern)
@@ -66,7 +66,7 @@ def find_files(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
         matching = run_ripgrep(ctx, [*listing, f"--glob={pattern}", _NOT_GIT, "./"], folder, separator=b"\0")
         names = set(matching.items)
         if names:
-            # To ripgrep a glob outranks .gitignore, so what is ignored is only known from a listing without it.
+            # In ripgrep a glob outranks .gitignore, so only a listing without a glob shows the ignored files.
             names &= set(run_ripgrep(ctx, [*listing, _NOT_GIT, "./"], folder, separator=b"\0").items)
         changed = {name: _mtime(folder, name) for name in names}
     if ctx.may_read is not None:
@@ -148,7 +148,7 @@ def _grep_line(ctx: ToolContext, base: Path, prefix: str, item: str) -> str | No
 
 
 def _scope(ctx: ToolContext, where: str, given: dict[str, Any]) -> tuple[Path, str | None, list[str]]:
-    """The folder to search, or the one of the file that alone is meant and its name, and the options that narrow it."""
+    """Return the folder to search, the name of a single file to search in it, and the options that narrow the search."""
     path = resolve_path(ctx.workspace, where)
     if not os.path.exists(path):
         raise ToolError(f"{where} does not exist")
@@ -234,7 +234,7 @@ _FOLDER_PATH = string("Folder in the workspace. Default: its root.")
 GLOB = Tool(
     name="Glob",
     description=(
-        "Find files by name, those that changed last first. A pattern without a slash (`*.py`) matches at any depth; "
+        "Find files by name, the latest change first. A pattern without a slash (`*.py`) matches at any depth; "
         "one with a slash (`src/**/*.ts`) starts at `path`. Files that .gitignore names are left out."
     ),
     parameters={"pattern": string("Such as `**/*.py` or `src/*.{js,ts}`.", minLength=1), "path": _FOLDER_PATH},

@@ -37,13 +37,13 @@ _NOT_GIVEN = (
     rb"|Name or service not known|nodename nor servname|ENOTFOUND|EAI_AGAIN|getaddrinfo|failed to lookup address"
 )
 _REFUSED = re.compile(_NOT_GIVEN, re.IGNORECASE)
-"""What programs print that needed what a look does not have, in a sandbox …"""
+"""Output of programs that failed because of a trial run's limits, in a sandbox …"""
 _FAILED = re.compile(
     _NOT_GIVEN
     + rb"|Permission denied|Operation not permitted|EACCES|EPERM|Connection refused|ECONNREFUSED|Failed to connect",
     re.IGNORECASE,
 )
-"""… and what is taken for that only where the command failed."""
+"""… and output that counts only if the command failed."""
 
 
 def run_shell(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
@@ -60,7 +60,7 @@ def run_shell(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
 
 
 def try_look(ctx: ToolContext, given: dict[str, Any]) -> ToolResult | str:
-    """Run a command where nothing can come of it; its result, or in a line why that was not enough."""
+    """Try a command without effects; return its result, or one line that says why that did not suffice."""
     folder = Path(tempfile.mkdtemp(prefix="look-", dir=scratch_folder(ctx)))
     try:
         looking = replace(ctx, hold=Hold(read_only=True, home=folder, looks=True))
@@ -110,12 +110,12 @@ def _told(ctx: ToolContext, outcome: ProcessResult, limit_seconds: float) -> Too
 
 
 def _held(held: tuple[str, ...]) -> list[str]:
-    """What the agent is told, and is to tell, about things that were undone."""
+    """Return the note about undone changes that the agent must report."""
     if not held:
         return []
     more = [f"- … and {len(held) - _MAX_HELD:,} more"] if len(held) > _MAX_HELD else []
     return [
-        "[held: programs outside of the sandbox would obey what was left in these files (git, editors, other agents):",
+        "[held: programs outside of the sandbox (git, editors, other agents) would obey these files:",
         *(f"- {line}" for line in held[:_MAX_HELD]),
         *more,
         f"Nothing is lost: each keeps its content under a name that ends in {HELD}. Say so in your answer; a person who has "
@@ -142,7 +142,7 @@ def _discarded(count: int) -> list[str]:
 
 
 def read_output(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
-    """What a background command has written since the last look, and how it is doing."""
+    """Return a background command's new output and its state."""
     scratch = scratch_folder(ctx)
     shell = find_shell(scratch, given["bash_id"])
     # State first: output that is written in between is then shown now or with the next call, never missed.
@@ -179,14 +179,14 @@ BASH = Tool(
         "Run a command with bash in the workspace and return its output, stdout and stderr together. Every call is "
         "a new shell: a `cd` or a variable of one call does not reach the next. There is no input to answer "
         f"prompts with. The limit is {DEFAULT_TIMEOUT_MS // 1000} s, or `timeout` in milliseconds, at most "
-        f"{MAX_TIMEOUT_MS}; what still runs at a command's end is ended with it. `run_in_background` "
+        f"{MAX_TIMEOUT_MS}; processes that still run at a command's end are ended with it. `run_in_background` "
         "is for servers and long builds: it returns an id for BashOutput and KillShell. To find or read "
         "files, prefer Glob, Grep and Read."
     ),
     parameters={
         "command": string("The command line.", minLength=1),
         "timeout": integer("Time limit in milliseconds.", minimum=1),
-        "description": string("What the command does, in 5 to 10 words."),
+        "description": string("The command's purpose, in 5 to 10 words."),
         "run_in_background": boolean("Return at once and let it run."),
         "changes": boolean(
             "It changes something or needs the network. Else it may be tried first where it has neither."
@@ -200,7 +200,7 @@ BASH = Tool(
 BASH_OUTPUT = Tool(
     name="BashOutput",
     description=(
-        "Return what a background shell has written since the last call, and whether it still runs. "
+        "Return a background shell's output since the last call, and whether it still runs. "
         "`filter` is a regular expression: only lines that match it are returned, the others are dropped."
     ),
     parameters={

@@ -1,4 +1,4 @@
-"""The TodoWrite tool: an agent's own plan, kept where it sees it again, in its conversation."""
+"""The TodoWrite tool: an agent's own plan, kept in its conversation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def write_todos(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
     """Check the list and give it back, rendered."""
     todos: list[dict[str, str]] = given["todos"]
     if any(not todo["content"].strip() for todo in todos):
-        raise ToolError("a todo has an empty content; say what is to be done")
+        raise ToolError("a todo has an empty content; name the task")
     current = [todo["content"] for todo in todos if todo["status"] == "in_progress"]
     if len(current) > 1:
         raise ToolError(f"{len(current)} todos are in_progress ({'; '.join(current)}); mark only the one you work on")
@@ -29,7 +29,7 @@ def write_todos(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
 
 
 def restate_todos(ctx: ToolContext, history: History) -> str:
-    """The list as it was written last."""
+    """Return the latest list."""
     last = history.context.heartbeat.get(TODO_WRITE.name)
     return write_todos(ctx, last).text if last and last["todos"] else ""
 
@@ -52,9 +52,9 @@ TODO_WRITE = Tool(
             "items": {
                 "type": "object",
                 "properties": {
-                    "content": string("What is to be done.", minLength=1),
+                    "content": string("The task.", minLength=1),
                     "status": {"type": "string", "enum": list(_MARKS)},
-                    "activeForm": string("The same while it is being done: `Running the tests`.", minLength=1),
+                    "activeForm": string("The task in progress: `Running the tests`.", minLength=1),
                 },
                 "required": ["content", "status", "activeForm"],
                 "additionalProperties": False,

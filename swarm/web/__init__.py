@@ -1,1 +1,1 @@
-"""The page in Flower: every agent of every job, to look at and to steer."""
+"""The page in Flower: watch and steer every agent of every job."""

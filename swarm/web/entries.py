@@ -1,4 +1,4 @@
-"""A journal's items as the page has them: long texts cut, edits as differences. Pure; what a model wrote is text and nothing else."""
+"""A journal's items for the page: long texts cut, edits as differences. Pure; a model's output is only ever text."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from swarm.mailbox import Message
 from swarm.store.journals import StoredEntry
 
 SHOWN_CHARACTERS = 4_000
-"""Of one text, unless the whole entry is asked for."""
+"""Longest text, unless the whole entry is requested."""
 _DIFF_LINES = 400
 _COMPARED_LINES = 4_000
 _KIND = re.compile(r'"kind": ?"(\w+)"')
 
 
 def show_item(number: int, item: Item, *, turn: int | None = None, full: bool = False) -> dict[str, Any]:
-    """The item of an entry as JSON. `turn` is the reply's number, of a reply, or that of the turn that it belongs to. `cut` names the
-    texts that are shorter than they are, and their lengths; with `full` there are none."""
+    """Convert an entry's item to JSON. `turn` is the number of the reply, or of the turn that the item belongs to. `cut` maps shortened
+    texts to their lengths; with `full`, none is shortened."""
     shown = {**item.model_dump(mode="json", exclude_defaults=True, exclude={"facts"}), "n": number}
     for part in shown.get("parts", ()):
         if isinstance(part.get("input"), dict) and (lines := difference(part["input"])):
@@ -40,24 +40,24 @@ def show_item(number: int, item: Item, *, turn: int | None = None, full: bool = 
 
 
 def is_reply(stored: StoredEntry) -> bool:
-    """Whether it is a reply of the model: each is a turn."""
+    """Whether the entry is a reply of the model, which counts as a turn."""
     return kind_of(stored) == "assistant"
 
 
 def kind_of(stored: StoredEntry) -> str:
-    """The entry's kind, without reading all of it."""
-    # In a text its quotes would be escaped.
+    """Return the entry's kind without parsing all of it."""
+    # Within a text, these quotes would be escaped.
     found = _KIND.search(stored.document, 0, 200)
     return found[1] if found else str(json.loads(stored.document).get("kind"))
 
 
 def message_ids(stored: StoredEntry) -> list[str]:
-    """The messages that an entry holds."""
+    """Return the ids of the messages in an entry."""
     return list(json.loads(stored.document).get("ids") or []) if kind_of(stored) == "mail" else []
 
 
 def show_message(message: Message) -> dict[str, Any]:
-    """A message; `notice` is what the runtime's notices say, as data."""
+    """Convert a message to JSON; `notice` is a runtime notice's content as data."""
     return {**message.model_dump(mode="json"), "notice": _read_notice(message)}
 
 
@@ -71,7 +71,7 @@ def _read_notice(message: Message) -> Any:
 
 
 def difference(given: dict[str, Any]) -> list[list[str]]:
-    """What a call would change in a text, line by line, if its input says so: kept `=`, removed `-`, added `+`, and `@` where it skips."""
+    """Return a call's edit by line, if its input is one: kept `=`, removed `-`, added `+`, skipped `@`."""
     lines: list[list[str]] = []
     for old, new in _replacements(given):
         before, after = old.splitlines(), new.splitlines()
@@ -88,7 +88,7 @@ def difference(given: dict[str, Any]) -> list[list[str]]:
 
 
 def _replacements(given: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Told by the shape of the input: tools from elsewhere that edit take the same."""
+    """Find replacements by the input's shape, because other editing tools take the same input."""
     edits = given.get("edits") if isinstance(given.get("edits"), list) else [given]
     for edit in edits or []:
         if (

@@ -1,7 +1,7 @@
 """Flower's configuration: `celery -A swarm.tasks flower --conf=THIS FILE`; Flower executes it when it starts.
 
-Every name here that is an option of Flower's sets that option; `format_task` is the one that makes a row readable. What
-else it needs has names that are no options.
+Every name here that is an option of Flower sets that option; `format_task` makes a row readable. Other names
+here are not options.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from swarm.web.mount import mount
 
 
 def format_task(task: Any) -> Any:
-    """Show an agent under its readable name. Flower passes a copy, so its own bookkeeping keeps the task's name.
+    """Show an agent under its readable name. Flower passes a copy, so its own records keep the task's name.
 
-    A wake-up carries the agent's label where others have the representation of their arguments; prompts never get this far.
+    A wake-up carries the agent's label in place of its arguments' representation; prompts never reach Flower.
     """
     if task.name == "swarm.agent" and task.args:
         task.name = task.args
     return task
 
 
-# Rows of agents that wait are kept: a tree may be parked for days.
+# Rows of waiting agents are kept: a tree may be parked for days.
 natural_time = True
 purge_offline_workers = 300
 tasks_columns = "name,state,received,started,runtime,worker,uuid"
 
 settings = load_settings()
 has_login = bool(given_options.basic_auth or given_options.auth)
-# Where there is a login, nobody is let in by a token.
+# With a login, tokens are not accepted.
 page_token = secrets.token_urlsafe(24) if has_login else make_token(settings)
 mount(flower_urls.handlers, flower_urls.settings, Swarm(settings), page_token)
 address = default_address(given_options.address)

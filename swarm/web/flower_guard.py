@@ -1,8 +1,8 @@
-"""What every request to Flower must pass before Flower sees it, however Flower was started; `flower_config` installs it.
+"""The guard of every request to Flower, however Flower was started; `flower_config` installs it.
 
-Only hosts that are known are served, so that no web page reads anything by having its own name resolve to this machine (DNS rebinding).
-Whoever asks has the login or, where none is set, the cookie of the page's token: other users of this machine reach Flower, too. Open are
-static files, and the health check and metrics if the setting names them.
+Only known hosts are served, so that no web page reads anything by resolving its own name to this machine (DNS rebinding). A request needs
+the login or, without one, the cookie of the page's token, because other users of this machine reach Flower, too. Static files are open,
+and so are the health check and metrics if the setting names them.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _MISDIRECTED = 421
 
 
 def is_known_host(header: str, names: frozenset[str]) -> bool:
-    """Whether a `Host` header names this Flower: an address, `localhost`, or one of the names that were set.
+    """Whether a `Host` header names this Flower: an address, `localhost`, or one of the set names.
 
-    An address is no name that somebody else's name server could point here.
+    No other name server can point an address here.
     """
     found = _HOST.fullmatch(header)
     if found is None:
@@ -45,18 +45,18 @@ def is_known_host(header: str, names: frozenset[str]) -> bool:
 
 
 def known_names(settings: Settings, address: str) -> frozenset[str]:
-    """The names from the setting, and the one that Flower was told to serve on."""
+    """Return the names in the setting, and the name that Flower serves on."""
     named = (*settings.flower_hosts.split(","), address)
     return frozenset(name.strip().lower().removesuffix(".") for name in named if name.strip())
 
 
 def default_address(given: str) -> str:
-    """Where to serve: this machine alone, unless an address or a socket was given."""
+    """Return the address to serve on: this machine alone, unless an address or a socket was given."""
     return given or ("" if given_options.unix_socket else LOOPBACK)
 
 
 def guard_routes(handlers: list[Any], options: dict[str, Any], settings: Settings, address: str, token: str) -> None:
-    """Put Flower's routes behind the guard, and those that Tornado makes of Flower's options for its static files."""
+    """Put Flower's routes behind the guard, and also Tornado's routes for Flower's static files."""
     names = known_names(settings, address)
     open_ones = {part.strip() for part in settings.flower_open.split(",")}
     opened = {kind for kind, name in ((Healthcheck, "healthcheck"), (Metrics, "metrics")) if name in open_ones}
@@ -64,12 +64,12 @@ def guard_routes(handlers: list[Any], options: dict[str, Any], settings: Setting
     def check(handler: RequestHandler) -> None:
         if not is_known_host(handler.request.host, names):
             raise HTTPError(
-                _MISDIRECTED, "This host name is not known here. Set SWARM_FLOWER_HOSTS to the names that Flower has."
+                _MISDIRECTED, "This host name is not known here. Set SWARM_FLOWER_HOSTS to Flower's host names."
             )
         # The page's handlers check more.
         if not isinstance(handler, BaseHandler) or isinstance(handler, Guarded) or opened & set(type(handler).__mro__):
             return
-        # Where there is a login, Flower's own ask for it, but for these two.
+        # With a login, Flower's own handlers ask for it, except these two.
         if not has_login(handler) or isinstance(handler, Healthcheck | Metrics):
             _check_visitor(handler, token)
 

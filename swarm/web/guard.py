@@ -1,8 +1,8 @@
-"""Who may look at the page and who may act in it. Pure.
+"""Permissions to see the page and to act in it. Pure.
 
-Flower lets everything pass where no login is set, so any web page that somebody opens on this machine could approve a command in
-his name, and any other user of the machine could: without a login the page wants a token, which only the user who started Flower
-can read. Acts must come from the page itself, whatever the login.
+Without a login, Flower accepts every request. Any web page opened on this machine could then approve a command in the person's name, and
+so could any other user of the machine. So the page requires a token, which only the user who started Flower can read. Acts must come from
+the page itself, with any login.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-"""Of every answer."""
+"""Headers of every answer."""
 
 
 def cookie_for(token: str) -> tuple[str, str]:
-    """Name and value of the cookie that stands for a token: neither tells it. Cookies are shared by all ports of a host."""
+    """Return the name and value of the cookie for a token; neither reveals it. All ports of a host share cookies."""
     digest = hashlib.sha256(f"swarm page {token}".encode()).hexdigest()
     return f"swarm_{digest[:8]}", digest[8:]
 
 
 def is_same(given: str, right: str) -> bool:
-    """Whether two secrets are the same, in a time that tells nothing."""
+    """Whether two secrets are equal, compared in constant time."""
     return hmac.compare_digest(given.encode(), right.encode())
 
 
 def check_site(headers: Mapping[str, str], host: str, *, acts: bool) -> None:
-    """Raise `Refusal` for a request that a page of another site has made."""
+    """Raise `Refusal` for a request from a page of another site."""
     site, origin = headers.get("Sec-Fetch-Site"), headers.get("Origin")
     if site is not None:
-        # `none`: somebody typed the address.
+        # `none`: a person typed the address.
         foreign = site != "same-origin" and (acts or site != "none")
     else:
         foreign = origin is not None and urlsplit(origin).netloc.lower() != host.lower()
@@ -54,7 +54,7 @@ def check_site(headers: Mapping[str, str], host: str, *, acts: bool) -> None:
 
 
 def check_act(headers: Mapping[str, str], *, read_only: bool) -> None:
-    """Raise `Refusal` or `BadRequest` for an act that is not allowed, or that a form of any page could have sent."""
+    """Raise `Refusal` or `BadRequest` for an act that is not allowed, or that another page's form could have sent."""
     if read_only:
         raise Refusal(403, "read_only", "this Flower is read-only; start it without --read-only to act here")
     if headers.get(ACT_HEADER) != "1":

@@ -1,4 +1,4 @@
-"""The page's handlers in Flower: they check who asks, have a function of this package answer, and write JSON."""
+"""The page's handlers in Flower: they check the request, call a function of this package, and write JSON."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from swarm.web.stream import Streams
 log = logging.getLogger("swarm.web")
 _MOST_BODY_BYTES = 5 * 1024 * 1024
 _WORTH_ZIPPING_BYTES = 1_024
-# Not Flower's own: its inspector needs those, and a read of ours may wait for Redis.
+# Not Flower's own threads: its inspector needs them, and reads here may wait for Redis.
 _THREADS = ThreadPoolExecutor(4, "swarm-web")
 _STREAMS = Streams(64, 12)
 _RETRY_MILLISECONDS = 1_000
@@ -40,11 +40,11 @@ STATIC = Path(__file__).parent / "static"
 _MODULES = tuple(
     path.relative_to(STATIC).as_posix() for folder in ("", "vendor") for path in sorted((STATIC / folder).glob("*.mjs"))
 )
-"""What the page loads at once; named in the shell, so that a browser need not find one after the other. Panels come when shown."""
+"""Modules that the page loads at once. The shell names them, so that a browser loads them in parallel. Panels load when shown."""
 
 
 def on_thread(act: Callable[[], Any]) -> asyncio.Future[Any]:
-    """Have a function done that may wait."""
+    """Call a function that may block on a thread."""
     return asyncio.get_running_loop().run_in_executor(_THREADS, act)
 
 
@@ -54,7 +54,7 @@ def has_login(handler: BaseHandler) -> bool:
 
 
 def check_login(handler: BaseHandler, token: str) -> None:
-    """Raise unless the one who asks may look: with Flower's login where there is one, else with the cookie of the token."""
+    """Raise unless the visitor may look: with Flower's login if one is set, else with the token's cookie."""
     if has_login(handler):
         if not handler.current_user:
             raise HTTPError(401, "log in to Flower first")
@@ -65,23 +65,23 @@ def check_login(handler: BaseHandler, token: str) -> None:
 
 
 class Guarded(BaseHandler):  # type: ignore[misc]
-    """Whoever asks has the login, or the token; whoever acts does so from the page."""
+    """A handler that requires the login or the token, and for acts, that they come from the page."""
 
     swarm: Swarm
     token: str
     is_linked = False
-    """Pages of other sites may lead here, but read and act no more than anywhere else."""
+    """Whether other sites' pages may link here; they can neither read nor act."""
 
     def initialize(self, swarm: Swarm, token: str) -> None:
         self.swarm, self.token = swarm, token
 
     def set_default_headers(self) -> None:
-        # Flower's own may open everything to all sites.
+        # Flower's own headers may open everything to all sites.
         for name, value in HEADERS.items():
             self.set_header(name, value)
 
     def check_xsrf_cookie(self) -> None:
-        """`prepare` checks more, and also where there is no login."""
+        """Check nothing: `prepare` checks more, and also without a login."""
 
     def prepare(self) -> None:
         acting = self.request.method not in ("GET", "HEAD")
@@ -96,12 +96,12 @@ class Guarded(BaseHandler):  # type: ignore[misc]
                 raise Refusal(413, "too_large", f"the body is longer than {_MOST_BODY_BYTES // 1024**2} MiB")
 
     def check_login(self) -> None:
-        """Raise unless the one who asks may look."""
+        """Raise unless the visitor may look."""
         check_login(self, self.token)
 
     @property
     def user(self) -> str:
-        """Who asks, as far as the login tells."""
+        """The visitor's name from the login, if any."""
         if isinstance(self.current_user, str):
             return self.current_user
         kind, _, given = self.request.headers.get("Authorization", "").partition(" ")
@@ -113,12 +113,12 @@ class Guarded(BaseHandler):  # type: ignore[misc]
         return USER
 
     def about(self) -> dict[str, Any]:
-        """What the page must know before anything else."""
+        """Return the facts that the page needs first."""
         read_only = bool(self.application.options.read_only)
         return reads.read_about(self.swarm, user=self.user, read_only=read_only, now=time.time())
 
     async def give(self, read: Callable[[], Any], status: int = 200) -> None:
-        """Write what a function returns, which is called on a thread."""
+        """Call a function on a thread, and write its result."""
         zips = "gzip" in self.request.headers.get("Accept-Encoding", "")
 
         def encode() -> tuple[bytes, bool]:
@@ -163,7 +163,7 @@ class Guarded(BaseHandler):  # type: ignore[misc]
 
 
 class Page(Guarded):
-    """The page itself. It is where a token is exchanged for the cookie."""
+    """The page itself. It exchanges a token for the cookie."""
 
     is_linked = True
 
@@ -201,14 +201,14 @@ class Page(Guarded):
 
 
 class Assets(StaticFileHandler):
-    """Scripts, styles and their licences: the same for everybody."""
+    """Scripts, styles and their licences: equal for all visitors."""
 
     def set_extra_headers(self, path: str) -> None:
         for name, value in {**HEADERS, "Cache-Control": "no-cache"}.items():
             self.set_header(name, value)
 
     def get_content_type(self) -> str:
-        # The system's table of types may not know it.
+        # The system's table of types may lack it.
         return "text/javascript" if str(self.absolute_path).endswith(".mjs") else super().get_content_type()
 
 
@@ -253,9 +253,9 @@ class Mounted(Guarded):
 
     async def _send(self, stream: AsyncGenerator[str, None]) -> None:
         self.set_header("Content-Type", "text/event-stream")
-        # A proxy would keep the events until it has many.
+        # A proxy would buffer the events.
         self.set_header("X-Accel-Buffering", "no")
-        # Else an event that follows another one soon waits for the browser to acknowledge that, up to 40 ms.
+        # Otherwise, an event soon after another one waits up to 40 ms for the browser's acknowledgement.
         self.request.connection.stream.set_nodelay(True)
         self._task = asyncio.current_task()
         try:
@@ -275,7 +275,7 @@ class Mounted(Guarded):
 
 
 class Nowhere(Guarded):
-    """Whatever else is asked for below the page's address."""
+    """All other addresses below the page's address."""
 
     async def get(self) -> None:
         raise NotThere("there is nothing at this address")

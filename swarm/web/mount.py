@@ -19,13 +19,13 @@ _TEMPLATES = Path(__file__).parent / "templates"
 
 
 def mount(routes: list[Any], options: dict[str, Any], swarm: Swarm, token: str) -> None:
-    """Add the page to Flower's routes and options, both before Flower is built of them."""
+    """Add the page to Flower's routes and options before Flower is built."""
     given = {"swarm": swarm, "token": token}
 
     def route(pattern: str, handler: type, name: str | None = None) -> URLSpec:
         return URLSpec(rf"/swarm{pattern}", handler, given, name)
 
-    # Before the last one, which takes every address.
+    # Before the last route, which takes every address.
     routes[-1:-1] = [
         URLSpec(r"/swarm/static/(.*)", handlers.Assets, {"path": str(handlers.STATIC)}, "swarm-static"),
         route(r"/api/about", handlers.About),
@@ -41,7 +41,7 @@ def mount(routes: list[Any], options: dict[str, Any], swarm: Swarm, token: str) 
 
 
 def _by_path() -> dict[str, dict[str, Operation]]:
-    """The operations by path, as a pattern, and by method."""
+    """Map path patterns to their operations by method."""
     found: dict[str, dict[str, Operation]] = {}
     for one in MOUNTED:
         found.setdefault(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]{1,200})", one.path), {})[one.method] = one
@@ -49,7 +49,7 @@ def _by_path() -> dict[str, dict[str, Operation]]:
 
 
 class _Navigation(tornado.web.TemplateModule):
-    """Flower's navigation with one more tab: what was rendered is changed, so that it survives another template."""
+    """Flower's navigation with one more tab: it changes the rendered text, so that it works with other templates."""
 
     def render(self, path: str, **kwargs: Any) -> bytes:
         html: Any = super().render(path, **kwargs)

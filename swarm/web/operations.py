@@ -1,4 +1,4 @@
-"""What the page mounts: every act, and reads of its own, which it folds patches into."""
+"""The page's operations: every act, and its own reads, into which it folds patches."""
 
 from __future__ import annotations
 
@@ -18,17 +18,14 @@ from swarm.web.stream import LIVE, EventStream, StreamPlace, follow
 
 OWN = Table()
 LEFT_OUT: dict[str, str] = {
-    **{
-        one.name: "a snapshot or a page of its own tells it; a read that waits would hold up its threads"
-        for one in READS
-    },
+    **{one.name: "a snapshot or a page has it; a read that waits would block the page's threads" for one in READS},
     **dict.fromkeys(("start_map", "retry_map", "cancel_map"), "the page shows no maps"),
 }
 """Operations that the page does not mount, and why."""
 
 
 class TabPlace(StreamPlace):
-    """What a tab is told."""
+    """Content and cursors of a tab's stream."""
 
     job: str | None = None  # type: ignore[assignment]
     jobs: bool = False
@@ -43,13 +40,13 @@ def list_rows(call: Invocation, count: int = 50, before: str = "") -> dict[str, 
 
 @OWN.get("/start")
 def get_start(call: Invocation, workspace: str | None = None) -> dict[str, Any]:
-    """What a job can be started with in a folder."""
+    """Options for starting a job in a folder."""
     return reads.read_start(call.swarm, workspace)
 
 
 @OWN.get("/stream", takes=TabPlace, returns=EventStream, headers={"Last-Event-ID": "last_event_id"}, streams=True)
 def stream_tab(call: Invocation, **place: Any) -> AsyncGenerator[str, None]:
-    """What a tab watches, as server-sent events."""
+    """A tab's watched changes as server-sent events."""
     wanted = WatchedParts(jobs=place["jobs"], job_id=place["job"], agent_id=place["agent"], words=place["words"])
     if wanted == WatchedParts():
         raise BadRequest("say what to watch: jobs=1, job=ID or agent=ID")
@@ -58,7 +55,7 @@ def stream_tab(call: Invocation, **place: Any) -> AsyncGenerator[str, None]:
 
 @OWN.get("/agents/{agent}")
 def show_agent(call: Invocation, agent: AgentId) -> dict[str, Any]:
-    """An agent with what it was started with, and its answer."""
+    """An agent with its order and its answer."""
     return transcripts.read_agent(call.swarm, agent)
 
 
@@ -95,7 +92,7 @@ def show_output(call: Invocation, agent: AgentId, key: str) -> dict[str, Any]:
 
 @OWN.get("/jobs/{job}/panel/{panel}")
 def show_panel(call: Invocation, job: JobId, panel: str, agent: str | None = None, **query: Any) -> dict[str, Any]:
-    """What a panel shows of a job, or of an agent."""
+    """A panel's data of a job, or of an agent."""
     if panel not in PANELS:
         raise NotThere(f"there is no panel {panel}")
     asked = PanelRequest(call.swarm, job, agent, query, {}, call.by)
@@ -112,4 +109,4 @@ def do_in_panel(call: Invocation, job: JobId, panel: str, act: str, **body: Any)
 
 
 MOUNTED = [one for one in (*LIVE, *OWN, *ACTS, *READS) if one.name not in LEFT_OUT]
-"""Whoever may act in the page may do all of them: the scopes are those of keys."""
+"""A visitor who may act in the page may do all acts: scopes are for keys only."""

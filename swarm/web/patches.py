@@ -1,4 +1,4 @@
-"""Patches for a tab: what it wants to see, how far it has seen it, and what has come since."""
+"""Patches for a tab: its watched parts, its cursors, and the changes since."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from swarm.web.reads import MOST_JOBS, show_jobs, show_patch
 from swarm.web.transcripts import MOST_ENTRIES, read_journal
 
 Found = Mapping[str, Sequence[tuple[str, Mapping[str, str]]]]
-"""By the letters of their cursors, what has come on the streams."""
+"""Letter of a cursor → new entries of its stream."""
 _LOOKED_AT_JOBS = 50
 _CURSOR = re.compile(r"[0-9]{1,19}(-[0-9]{1,19})?")
 
 
 def is_cursor(text: str) -> bool:
-    """Whether that can be how far somebody has read a stream."""
+    """Whether the text is a cursor of a stream."""
     return _CURSOR.fullmatch(text) is not None
 
 
 @dataclass(frozen=True)
 class WatchedParts:
-    """What a tab shows."""
+    """The parts that a tab shows."""
 
     jobs: bool = False
     job_id: str | None = None
@@ -42,7 +42,7 @@ class WatchedParts:
 
 @dataclass
 class Cursors:
-    """How far a tab has seen its streams; empty: from now on."""
+    """A tab's positions in its streams; empty: from now on."""
 
     feed: str = ""
     events: str = ""
@@ -52,29 +52,29 @@ class Cursors:
 
     @classmethod
     def read(cls, text: str) -> Cursors:
-        """Those that `text` made; what cannot be read of them is as if it were not there."""
+        """Parse the cursors that `text` wrote; unreadable ones are ignored."""
         names = {each.name[0]: each.name for each in fields(cls)}
         pairs = (part.partition("=") for part in text.split(","))
         return cls(**{names[outgoing]: value for outgoing, _, value in pairs if outgoing in names and is_cursor(value)})
 
     def text(self) -> str:
-        """All of them as the id of an event."""
+        """Return all cursors as the id of an event."""
         return ",".join(f"{name[0]}={value}" for name, value in vars(self).items() if value)
 
     def shown(self) -> dict[str, Any]:
-        """All of them as JSON."""
+        """Return all cursors as JSON."""
         return {name: int(value) if name == "journal" else value for name, value in vars(self).items() if value}
 
 
 @dataclass
 class Viewed:
-    """What a tab wants and has: its cursors, and the rows that it was told last."""
+    """A tab's watched parts, its cursors, and the rows that it received last."""
 
     wanted: WatchedParts
     cursors: Cursors
     words: str = "0-0"
     turns: int | None = None
-    """How many replies the journal has up to its cursor, if that is known."""
+    """Number of replies in the journal up to its cursor, if known."""
     busy: bool = True
     """Whether anything may change without an event."""
     rows: dict[str, Row] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class Viewed:
     gone: set[str] = field(default_factory=set)
 
     def streams(self) -> dict[str, tuple[Name, str]]:
-        """By letter, the name and the cursor of each stream to be read."""
+        """Return letter → name and cursor of each stream to read."""
         wanted, cursors = self.wanted, self.cursors
         streams: dict[str, tuple[Name, str]] = {}
         if wanted.jobs:
@@ -99,8 +99,9 @@ class Viewed:
 
 
 def find_losses(swarm: Swarm, viewed: Viewed) -> dict[str, list[str]]:
-    """What of that which a tab has is not there any more (`gone`), or must be read anew (`reset`): something between its cursors
-    and now is lost. Cursors of those, and those that were empty, are set to now."""
+    """Find a tab's parts that have expired (`gone`), or that it must read again (`reset`) because entries after its cursors are lost.
+
+    Sets the cursors of lost parts, and empty cursors, to now."""
     store, wanted, cursors = swarm.store, viewed.wanted, viewed.cursors
     reset: list[str] = []
     gone = {
@@ -139,7 +140,7 @@ def _take_ends(swarm: Swarm, viewed: Viewed) -> None:
 
 
 def make_patch(swarm: Swarm, viewed: Viewed, found: Found, *, look: bool) -> dict[str, Any]:
-    """What has changed for a tab, and its cursors moved on; empty if nothing has. `look` also at what changes without an event."""
+    """Make a tab's patch and advance its cursors; empty without changes. `look`: also read facts that change without an event."""
     patch: dict[str, Any] = {}
     if viewed.wanted.jobs:
         patch |= _patch_jobs(swarm, viewed, found.get("f", ()), look=look)
@@ -149,7 +150,7 @@ def make_patch(swarm: Swarm, viewed: Viewed, found: Found, *, look: bool) -> dic
         patch |= _patch_agent(swarm, viewed, found)
     if not patch:
         return {}
-    # A job's patch has brought the time along.
+    # A job's patch includes the time.
     return {"now": patch.get("now") or swarm.store.now(), "at": viewed.cursors.shown(), **patch}
 
 
@@ -166,7 +167,7 @@ def _patch_jobs(
     rows = LiveReader(swarm.store).jobs(ids[:MOST_JOBS])
     changed = {job_id: row for job_id, row in rows.items() if viewed.jobs.get(job_id) != row}
     first, viewed.jobs = not viewed.jobs and not came, {**viewed.jobs, **rows}
-    # What a tab has from its snapshot it need not be told at once.
+    # A tab's snapshot has these rows already.
     return show_jobs(swarm, changed) if changed and not first else {}
 
 
@@ -180,7 +181,7 @@ def _patch_job(
     try:
         patch = reader.patch(job_id, Patch(viewed.cursors.events, 0), events, at_work=look)
     except UnknownAgent:
-        # `find_losses` tells.
+        # `find_losses` reports it.
         return {}
     viewed.cursors.events = patch.events
     job = patch.job or {}

@@ -1,4 +1,4 @@
-"""What the page reads of the fleet and of a job, as JSON: functions of a swarm that know nothing of HTTP."""
+"""The page's reads of the fleet and of a job, as JSON: functions of a swarm without HTTP."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _OF_JOB_ONLY = ("reserved_tokens", "reserved_usd")
 
 
 def read_about(swarm: Swarm, *, user: str, read_only: bool, now: float) -> dict[str, Any]:
-    """What the page must know before anything else."""
+    """Read the facts that the page needs first."""
     return {
         "version": __version__,
         "read_only": read_only,
@@ -43,7 +43,7 @@ def read_about(swarm: Swarm, *, user: str, read_only: bool, now: float) -> dict[
 
 
 def read_jobs(swarm: Swarm, count: int = 50, before: str = "") -> dict[str, Any]:
-    """The newest jobs, or those made before one, and the feed's cursor of before; `last` is where more begin, if there may be any."""
+    """Read the newest jobs, or jobs made before one, and the feed's earlier cursor; `last` is where the next page begins, if any."""
     store, reader = swarm.store, LiveReader(swarm.store)
     feed = store.streams.last(FEED)
     count = max(1, min(count, MOST_JOBS))
@@ -53,13 +53,13 @@ def read_jobs(swarm: Swarm, count: int = 50, before: str = "") -> dict[str, Any]
 
 
 def show_jobs(swarm: Swarm, rows: Mapping[str, Row]) -> dict[str, Any]:
-    """Rows of jobs, and how many questions wait for people in all of them."""
+    """Convert rows of jobs, with the number of open questions for people in all of them."""
     jobs = [{name: value for name, value in row.items() if name not in _OF_JOB_ONLY} for row in rows.values()]
     return {"needs_you": sum(not question.to for question in swarm.questions.open()), "jobs": jobs}
 
 
 def read_job(swarm: Swarm, job_id: str) -> dict[str, Any]:
-    """A job's snapshot: its agents, open questions and inbox. Raises `UnknownAgent`."""
+    """Read a job's snapshot: its agents, open questions and inbox. Raises `UnknownAgent`."""
     snapshot, view = LiveReader(swarm.store).snapshot(job_id), swarm.store.jobs.get(job_id)
     inbox = [show_message(message) for message in swarm.store.mail.last(job_id, _SHOWN_INBOX)]
     return {
@@ -87,7 +87,7 @@ def show_snapshot(snapshot: LiveSnapshot) -> dict[str, Any]:
 
 
 def show_patch(patch: Patch) -> dict[str, Any]:
-    """A patch as JSON: what has not changed is not there."""
+    """Convert a patch to JSON, without unchanged fields."""
     shown: dict[str, Any] = {"seq": patch.seq}
     if patch.job is not None:
         shown["job"] = patch.job
@@ -109,13 +109,13 @@ def show_event(event: Event) -> dict[str, Any]:
 
 
 def find_stale(events: Iterable[Event]) -> list[str]:
-    """The panels whose data these events have changed."""
+    """Find the panels whose data these events have changed."""
     kinds = {event.kind for event in events}
     return [panel.name for panel in PANELS.values() if panel.stale_on & kinds]
 
 
 def show_question(question: Question) -> dict[str, Any]:
-    """A question as JSON, taken apart so far that people can decide."""
+    """Convert a question to JSON, with the parts that people decide by."""
     because, given = question.call if question.kind == "permission" else ("", None)
     return {
         **question.model_dump(mode="json", exclude={"always"}),
@@ -127,7 +127,7 @@ def show_question(question: Question) -> dict[str, Any]:
 
 
 def read_start(swarm: Swarm, workspace: str | None = None) -> dict[str, Any]:
-    """What a job can be started with. Raises `ConfigurationError` for a workspace that cannot be used."""
+    """Read the options for starting a job. Raises `ConfigurationError` for an unusable workspace."""
     recent = dict.fromkeys(job.workspace for job in swarm.jobs(MOST_JOBS) if job.workspace)
     folder: Path | None = None if workspace is None else find_workspace(workspace)
     trusted = folder is not None and is_trusted(folder, swarm.settings)

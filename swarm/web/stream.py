@@ -1,4 +1,4 @@
-"""A job as it is and as it changes: its snapshot, and server-sent events of what one client watches."""
+"""A live job: its snapshot, and server-sent events for one client."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from swarm.web.reads import read_job
 from swarm.web.tab import BLOCK_SECONDS, TabWatch, encode_told
 
 LIVE = Table()
-"""HTTP and the page have both."""
+"""Operations of both HTTP and the page."""
 _Place = Annotated[str, Field(pattern=r"^([0-9]{1,19}(-[0-9]{1,19})?)?$")]
 _RETRY_AFTER_SECONDS = 5.0
 
 
 class LiveJob(RootModel[dict[str, Any]]):
-    """A job with its agents, open questions and last messages, and `events`, the cursor that a stream goes on from."""
+    """A job with its agents, open questions and last messages, and `events`, the cursor that a stream continues from."""
 
 
 class EventStream(RootModel[str]):
@@ -31,13 +31,13 @@ class EventStream(RootModel[str]):
 
 
 class StreamPlace(Body):
-    """What is told; cursors are those of an earlier patch (its `at`), and empty ones begin now."""
+    """Content and cursors of a stream; cursors come from an earlier patch (its `at`), and empty ones begin now."""
 
     job: JobId
-    agent: Annotated[str | None, Field(description="An agent whose entries and mail are told, too.")] = None
-    words: Annotated[bool, Field(description="Tell what the agent's model says, while it says it.")] = False
+    agent: Annotated[str | None, Field(description="An agent whose entries and mail are included.")] = None
+    words: Annotated[bool, Field(description="Include the words of the agent's model as it writes them.")] = False
     events: _Place = ""
-    journal: Annotated[_Place, Field(description="The last entry that is known; 0: from the beginning.")] = ""
+    journal: Annotated[_Place, Field(description="The last known entry; 0: from the beginning.")] = ""
     mail: _Place = ""
     last_event_id: Annotated[str, Field(description="The id of the last event: the stream continues there.")] = ""
 
@@ -50,9 +50,9 @@ class Streams:
         self._open: Counter[str] = Counter()
 
     def open(self, who: str, stream: AsyncGenerator[str, None]) -> AsyncGenerator[str, None]:
-        """The stream, counted for as long as it is read. Raises `Refusal` if there are too many."""
+        """Return the stream, counted while it is read. Raises `Refusal` if there are too many."""
         if self._open.total() >= self._most or self._open[who] >= self._most_of_one:
-            said = "so many streams are open that this one is not opened; close some"
+            said = "too many streams are open; close some"
             raise Refusal(429, "too_many_streams", said, retry_after=_RETRY_AFTER_SECONDS)
         return self._count(who, stream)
 
@@ -68,7 +68,7 @@ class Streams:
 
 @LIVE.get("/jobs/{job}/snapshot", returns=LiveJob)
 def get_snapshot(call: Invocation, job: JobId) -> dict[str, Any]:
-    """A job as those see it who watch: what its stream tells from the cursor `events` on folds into this."""
+    """A job for a watcher: patches of its stream from the cursor `events` fold into this."""
     return read_job(call.swarm, job)
 
 
@@ -80,16 +80,16 @@ def get_snapshot(call: Invocation, job: JobId) -> dict[str, Any]:
     streams=True,
 )
 def stream_job(call: Invocation, **place: Any) -> AsyncGenerator[str, None]:
-    """What happens in a job as server-sent events: `hello`, then `patch` after `patch` (the job, its agents, questions, events, and of
-    one agent the entries, mail and words); `reset`, `gone`, `away`, `back`. With `Last-Event-ID` a stream goes on where it broke off,
-    at this server or another one. What each holds: docs/http.md.
+    """A job's changes as server-sent events: `hello`, then `patch` after `patch` (the job, its agents, questions, events, and one
+    agent's entries, mail and words); `reset`, `gone`, `away`, `back`. With `Last-Event-ID` a broken stream continues,
+    at this server or another one. docs/http.md describes each event.
     """
     call.swarm.store.jobs.get(place["job"])
     return follow(call, WatchedParts(job_id=place["job"], agent_id=place["agent"], words=place["words"]), place)
 
 
 async def follow(call: Invocation, wanted: WatchedParts, place: dict[str, str]) -> AsyncGenerator[str, None]:
-    """The events of what is wanted, from the cursors in `place` on."""
+    """Yield the events of the watched parts, from the cursors in `place`."""
     given = Cursors(place.get("feed", ""), place["events"], place["journal"], place["mail"])
     cursors = Cursors.read(place["last_event_id"]) if place["last_event_id"] else given
     async with contextlib.aclosing(AsyncStreams(call.swarm.settings, block_seconds=BLOCK_SECONDS)) as streams:

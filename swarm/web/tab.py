@@ -1,7 +1,7 @@
-"""What one tab of the page watches, as it happens: one blocking read of a few streams, and patches made of what comes.
+"""The live updates of one tab of the page: one blocking read of a few streams, and patches made of new entries.
 
-Guarantees: a tab that goes on from the cursors of its last patch misses nothing and is told so where something is lost (`reset`);
-what comes twice is harmless. Nothing is kept for a tab between its connections, so any Flower can go on with it.
+Guarantees: a tab that continues from the cursors of its last patch misses nothing, or is notified of a loss (`reset`).
+Repeated patches are harmless. Nothing is kept for a tab between its connections, so any Flower can continue it.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from swarm.web.patches import Cursors, Viewed, WatchedParts, find_losses, make_p
 
 Result = TypeVar("Result")
 BLOCK_SECONDS = 5.0
-"""How long one read waits at most; the client's timeout must be longer."""
+"""Longest wait of one read; the client's timeout must be longer."""
 _COMMENT_SECONDS = 15.0
 _CHECK_SECONDS = 15.0
 _BUSY_SECONDS = 1.0
-"""How often those at work are looked at who say nothing."""
+"""Interval of looking at working agents that report no events."""
 _FLEET_SECONDS = 2.0
 _AWAY_SECONDS = 0.5
 _LEAST_PAUSE_SECONDS, _MOST_PAUSE_SECONDS = 0.01, 0.2
 _PAUSE_SHARE = 2
-"""A patch that took t seconds to make is followed by at least so many times t without one."""
+"""Factor of the pause after a patch: at least this times the seconds that the patch took."""
 _WATCH_SECONDS, _RENEW_SECONDS = 10, 3.0
 _AT_ONCE = 200
-"""Entries of one stream in one read."""
+"""Most entries of one stream in one read."""
 
 
 @dataclass(frozen=True)
 class TabUpdate:
-    """One thing to tell a tab: an event of the stream, or a mere sign of life."""
+    """One update for a tab: an event of the stream, or only a sign of life."""
 
     event: str = ""
     data: dict[str, Any] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class TabUpdate:
 
 
 def encode_told(told: TabUpdate) -> str:
-    """As it is sent: https://html.spec.whatwg.org/multipage/server-sent-events.html."""
+    """Encode an update as sent: https://html.spec.whatwg.org/multipage/server-sent-events.html."""
     if not told.event:
         return ": still here\n\n"
     # JSON has no line breaks, which would end the event.
@@ -53,7 +53,7 @@ def encode_told(told: TabUpdate) -> str:
 
 
 class TabWatch:
-    """One tab's watch. `run` has a function done on a thread: whatever reads many records would hold up the other tabs."""
+    """One tab's watch. `run` calls a function on a thread, because a read of many records would block other tabs."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class TabWatch:
         self._away = False
 
     async def follow(self) -> AsyncGenerator[TabUpdate, None]:
-        """What happens, for ever. Raises what is no outage of Redis."""
+        """Yield updates without end. Raises all errors except an outage of Redis."""
         began = False
         while True:
             try:
@@ -87,7 +87,7 @@ class TabWatch:
                     self._away = True
                     yield self._tell("away", {"since": time.time()})
                 await asyncio.sleep(_AWAY_SECONDS)
-                # What was there may not have come back.
+                # Data may have been lost in the outage.
                 began = False
 
     async def _begin(self) -> AsyncIterator[TabUpdate]:
@@ -121,7 +121,7 @@ class TabWatch:
             yield self._tell("", {})
 
     async def _read(self) -> dict[str, list[tuple[str, dict[str, str]]]]:
-        """What has come on the streams by the letters of their cursors; waited for until it is time to look."""
+        """Wait for new entries until it is time to look; return them by the letters of their cursors."""
         streams = self._viewed.streams()
         wait = min(BLOCK_SECONDS, max(0.001, self._looked_at + self._look_seconds() - time.monotonic()))
         if not streams:
@@ -136,7 +136,7 @@ class TabWatch:
         return _BUSY_SECONDS if self._viewed.busy else BLOCK_SECONDS
 
     async def _renew(self) -> None:
-        """Let the worker know that somebody wants the words of the agent as they come."""
+        """Notify the worker that a tab wants the agent's words as they arrive."""
         agent_id = self._viewed.wanted.agent_id
         if self._viewed.wanted.words and agent_id and time.monotonic() - self._renewed_at >= _RENEW_SECONDS:
             await self._streams.want_words(agent_id, _WATCH_SECONDS)

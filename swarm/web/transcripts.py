@@ -1,4 +1,4 @@
-"""An agent as the page shows it: its journal page by page, its mailbox, what it was started with."""
+"""An agent for the page: its journal page by page, its mailbox, its order."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from swarm.web.entries import is_reply, kind_of, message_ids, show_item, show_me
 
 MOST_ENTRIES = 500
 _MOST_BYTES = 2_000_000
-"""Of one page, before its texts are cut."""
+"""Size limit of one page, before its texts are cut."""
 _SHOWN_MAIL = 500
 _SPEC = ("prompt", "model", "mode", "workspace", "folders", "network", "name", "role", "limits")
 
 
 def read_agent(swarm: Swarm, agent_id: str) -> dict[str, Any]:
-    """An agent: its row, those above it, what it was started with, its answer. Raises `UnknownAgent`."""
+    """Read an agent's row, ancestors, order and answer. Raises `UnknownAgent`."""
     store = swarm.store
     record = store.agents.get(agent_id)
     row = LiveReader(store).agents([agent_id])[agent_id]
@@ -53,7 +53,7 @@ def read_journal(
     count: int = 200,
     turns: int | None = None,
 ) -> dict[str, Any]:
-    """A page of an agent's journal; `turns` is how many replies there are before it, where that is known. Raises `UnknownAgent`."""
+    """Read a page of an agent's journal; `turns` is the number of earlier replies, if known. Raises `UnknownAgent`."""
     page = swarm.store.journals.page(agent_id, after=after, before=before, count=max(1, min(count, MOST_ENTRIES)))
     kept = _keep_small(page.entries, from_end=after is None)
     earlier = turns_before(page, kept, after=after, turns=turns, before=before)
@@ -69,7 +69,7 @@ def read_journal(
 
 
 def read_entry(swarm: Swarm, agent_id: str, number: int) -> dict[str, Any]:
-    """One entry of a journal, uncut. Raises `UnknownAgent` if it is not there."""
+    """Read one entry of a journal, uncut. Raises `UnknownAgent` if it does not exist."""
     found = swarm.store.journals.page(agent_id, after=number - 1, count=1).entries if number > 0 else []
     if not found or found[0].number != number:
         raise UnknownAgent(f"agent {agent_id} has no journal entry {number}")
@@ -77,10 +77,10 @@ def read_entry(swarm: Swarm, agent_id: str, number: int) -> dict[str, Any]:
 
 
 def read_mailbox(swarm: Swarm, agent_id: str) -> dict[str, Any]:
-    """The last messages of an agent's mailbox, and the turn in which each was read. Raises `UnknownAgent`."""
+    """Read the last messages of an agent's mailbox, and the turn in which each was read. Raises `UnknownAgent`."""
     store = swarm.store
     store.agents.get(agent_id)
-    # The mailbox first: what is read meanwhile is then shown as read.
+    # The mailbox first: a message read meanwhile is then shown as read.
     messages = list(store.mail.all(agent_id))
     taken: list[tuple[tuple[int, int], int, int]] = []
     turn, after = 1, 0
@@ -98,7 +98,7 @@ def read_mailbox(swarm: Swarm, agent_id: str) -> dict[str, Any]:
 
 
 def read_output(swarm: Swarm, agent_id: str, key: str) -> dict[str, Any]:
-    """A tool's output that was too long for the conversation. Raises `UnknownAgent` if it is not there."""
+    """Read a tool's output that was too long for the conversation. Raises `UnknownAgent` if it does not exist."""
     text = swarm.store.journals.load_output(agent_id, key)
     if text is None:
         raise UnknownAgent(f"agent {agent_id} has kept no output {key!r}")
@@ -108,7 +108,7 @@ def read_output(swarm: Swarm, agent_id: str, key: str) -> dict[str, Any]:
 def turns_before(
     page: JournalPage, kept: Sequence[StoredEntry], *, after: int | None, before: int | None, turns: int | None
 ) -> int | None:
-    """How many replies come before these entries of a page; None if that cannot be told without reading the whole journal."""
+    """Count the replies before these entries of a page; None if that requires reading the whole journal."""
     replies = sum(map(is_reply, kept))
     if kept and kept[-1].number == page.length:
         return page.turns - replies
@@ -116,29 +116,29 @@ def turns_before(
         return 0
     if turns is None:
         return None
-    # Before the page that is known, or after it.
+    # Before the known page, or after it.
     return turns - replies if after is None and before is not None else turns
 
 
 def show_entries(
     swarm: Swarm, agent_id: str, entries: Sequence[StoredEntry], earlier: int | None
 ) -> list[dict[str, Any]]:
-    """Entries as the page shows them; `earlier` is how many replies there are before them, if that is known."""
+    """Convert entries for the page; `earlier` is the number of replies before them, if known."""
     shown, turn = [], earlier
     for stored in entries:
         reply = is_reply(stored)
         turn = None if turn is None else turn + reply
-        # What is no reply belongs to the turn that comes next.
+        # Other entries belong to the next turn.
         at = None if turn is None else turn if reply else turn + 1
         shown.append(show_item(stored.number, _read_item(swarm, agent_id, stored), turn=at))
     return shown
 
 
 def _read_item(swarm: Swarm, agent_id: str, stored: StoredEntry) -> Item:
-    """What an entry says by itself: the same wherever a page begins."""
+    """Read an entry's item, which does not depend on where the page begins."""
     store, number = swarm.store, stored.number
     try:
-        if number == 1 or kind_of(stored) == "redefined":  # the store puts back what it names by its hash
+        if number == 1 or kind_of(stored) == "redefined":  # the store resolves its hash
             return Narrator().item(next(store.journals.read(agent_id, number - 1, count=1)))
         return Narrator().item(decode_entry(stored.document, agent_id=agent_id, number=number))
     except (JournalError, StopIteration):
@@ -156,7 +156,7 @@ def _path(swarm: Swarm, parent_id: str | None) -> list[str]:
 
 
 def _keep_small(entries: Sequence[StoredEntry], *, from_end: bool) -> list[StoredEntry]:
-    """As many of them as fit, and at least one."""
+    """Keep as many entries as fit, and at least one."""
     kept: list[StoredEntry] = []
     size = 0
     for stored in reversed(entries) if from_end else entries:

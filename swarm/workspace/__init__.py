@@ -1,4 +1,4 @@
-"""Which files an agent sees: those below its workspace, and none that a path or a link leads to outside of it."""
+"""An agent's files: all below its workspace, and none outside of it, whatever a path or link says."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ _IGNORED_BY_HFS = dict.fromkeys([*range(0x200C, 0x2010), *range(0x202A, 0x202F),
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A file or folder that a snapshot does not hold; it stays where it is, on this host alone."""
+    """A file or folder that a snapshot does not hold; it stays in its place, on this host only."""
 
     path: str
     """Relative to the workspace; a byte that is not UTF-8 is a lone surrogate, as `os.fsdecode` makes it."""
@@ -24,12 +24,12 @@ class LeftOut:
 
 @dataclass
 class Changes:
-    """What differs from the index: to be taken in, to be taken away, and left out. Paths are bytes, as the file system has them."""
+    """Differences from the index: files to add, to remove, and left out. Paths are the file system's bytes."""
 
     taken: dict[bytes, tuple[int, int] | None] = field(default_factory=dict)
-    """With size and modification time (ns) as they were seen; None: the file is gone."""
+    """Path → size and modification time (ns) when it was seen; None: the file is gone."""
     hidden: list[bytes] = field(default_factory=list)
-    """Known files that are now a folder, a pipe, or beyond a symbolic link: they are not the workspace's any more."""
+    """Known files that are now a folder, a pipe, or beyond a symbolic link: they no longer belong to the workspace."""
     left_out: dict[bytes, str] = field(default_factory=dict)
 
 
@@ -50,7 +50,7 @@ def sort_changes(tree: Path, paths: Iterable[bytes]) -> Changes:
 
 
 def look(full: bytes) -> tuple[int, int] | None:
-    """Size and modification time of what is there, or None."""
+    """Return a path's size and modification time, or None."""
     try:
         seen = os.lstat(full)
     except OSError:
@@ -59,7 +59,7 @@ def look(full: bytes) -> tuple[int, int] | None:
 
 
 def is_empty(folder: Path) -> bool:
-    """Whether a folder is there, can be read, and holds nothing."""
+    """Whether a folder exists, can be read, and holds nothing."""
     try:
         with os.scandir(folder) as found:
             return next(found, None) is None

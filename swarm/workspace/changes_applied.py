@@ -1,8 +1,8 @@
-"""Carry the difference between two trees over to a folder without losing what somebody did there meanwhile.
+"""Apply the difference between two trees to a folder without losing concurrent changes.
 
-Guarantee: a file is replaced in one move, and only while it is still as it was when the difference was made; whoever reads it
-sees the old or the new content. A process that dies in between leaves each file whole, old or new, so that making and applying
-the difference once more ends at the same.
+Guarantee: a file is replaced in one move, and only if it is unchanged since the difference was made; a reader sees the old or the
+new content. A process that dies in between leaves each file whole, old or new. Making and applying the difference
+again then gives the same result.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ _EXECUTABLE = "100755"
 
 @dataclass(frozen=True)
 class Change:
-    """One path in which two trees differ; a mode is empty where the path is not there."""
+    """One path in which two trees differ; a mode is empty if the path does not exist."""
 
     path: str
     old_mode: str
     new_mode: str
     new_id: str = ""
-    """Of the blob, as git names it."""
+    """The blob's id in git."""
     old_id: str = ""
 
 
 class ChangedMeanwhile(ToolError):
-    """Somebody else has changed files that were to be changed. What was not changed by then is as it was."""
+    """Another process changed some of the same files. Files not yet replaced are as they were."""
 
     def __init__(self, paths: Sequence[str]) -> None:
         self.paths = list(paths)
@@ -43,16 +43,16 @@ class ChangedMeanwhile(ToolError):
 
 
 def seen_times(folder: Path, changes: Sequence[Change]) -> dict[str, int | None]:
-    """When each path was changed last (ns), None where nothing is; taken before comparing them with the old tree."""
+    """Return each path's last change (ns), None if it does not exist; taken before comparing with the old tree."""
     return {change.path: _time_of(folder / change.path) for change in changes}
 
 
 def apply_changes(
     folder: Path, changes: Sequence[Change], seen: dict[str, int | None], content_of: Callable[[Change], bytes]
 ) -> None:
-    """Make each path as the new tree has it; `seen` are the times that they must still have.
+    """Make each path as in the new tree; `seen` are the times that they must still have.
 
-    Raises `ChangedMeanwhile`, and `ToolError` for what cannot be written; what came before it in order is done then.
+    Raises `ChangedMeanwhile`, and `ToolError` for a path that cannot be written; earlier paths are changed then.
     """
     # What goes first makes room: a file may take the place of a folder, and a folder that of a file.
     for change in sorted((one for one in changes if not one.new_mode), key=lambda one: one.path, reverse=True):
@@ -67,7 +67,7 @@ def _time_of(path: Path) -> int | None:
         found = os.lstat(path)
     except OSError:
         return None
-    # A folder is nothing that a tree holds: it makes room, or what is written in its place is refused.
+    # A tree holds no folders: the folder is removed, or the write in its place is refused.
     return None if stat.S_ISDIR(found.st_mode) else found.st_mtime_ns
 
 
@@ -80,7 +80,7 @@ def _remove(folder: Path, change: Change, seen: int | None) -> None:
     with opened_folder(folder, path.parent) as parent, contextlib.suppress(FileNotFoundError):
         os.unlink(path.name, dir_fd=parent)
     with contextlib.suppress(OSError):
-        # As git does: what held nothing else goes with it.
+        # Like git, remove folders that are empty now.
         for above in path.parents:
             if above == folder:
                 break

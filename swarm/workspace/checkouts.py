@@ -1,7 +1,7 @@
-"""Where the files of agents lie that carry them along, on a host and at the hub.
+"""Locations of carried files of agents, on a host and at the hub.
 
-Below the folder of checkouts, which has the same path on all hosts: `AGENT/NAME`, the workspace, whose name is the person's folder's;
-`AGENT.git`, its index and refs; `JOB.git`, the objects of all agents of a job. All of it can be made anew from the hub.
+The folder of checkouts has the same path on all hosts. In it, `AGENT/NAME` is the workspace, named like the person's folder.
+`AGENT.git` holds its index and refs, and `JOB.git` the objects of all agents of a job. All of it can be rebuilt from the hub.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from swarm.workspace.git_command import call_git
 from swarm.workspace.repository import Repository
 
 READERS = "swarm-readers"
-"""Held by each who reads a checkout that several share."""
+"""Lock file held by each reader of a shared checkout."""
 _ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 
 def place_checkout(checkouts: Path, agent_id: str, name: str) -> Path:
-    """Where the workspace of an agent lies; `name` is what the agent reads."""
+    """Return the path of an agent's workspace; `name` is the folder's name for the agent."""
     return checkouts / _checked(agent_id) / (name or "workspace")
 
 
 def open_checkout(checkouts: Path, job_id: str, agent_id: str, tree: Path) -> Repository:
-    """What keeps an agent's workspace on this host, made if it is missing. Raises `GitFailed`."""
-    # A record may say anything, and what is there is made equal to a commit.
+    """Return the repository of an agent's workspace on this host, made if missing. Raises `GitFailed`."""
+    # A record may name any path, and the folder is overwritten by a commit.
     if tree != checkouts / _checked(agent_id) / tree.name or tree.name in ("", ".."):
         raise GitFailed(f"{tree} is not the workspace of {agent_id} below {checkouts}", "failed")
     return open_folder(checkouts, job_id, agent_id, tree)
 
 
 def open_folder(checkouts: Path, job_id: str, agent_id: str, tree: Path, *, borrow: Path | None = None) -> Repository:
-    """What keeps the states of any folder for an agent, among those of its job; `borrow` is where objects of it may be already."""
+    """Return an agent's repository of any folder, with its job's objects; `borrow` is a folder that may have objects already."""
     store, git_dir = place_store(checkouts, job_id), checkouts / f"{_checked(agent_id)}.git"
     try:
         _make_store(store, borrow)
@@ -51,23 +51,23 @@ def open_folder(checkouts: Path, job_id: str, agent_id: str, tree: Path, *, borr
 
 
 def place_store(checkouts: Path, job_id: str) -> Path:
-    """The git folder that has the objects of all agents of a job."""
+    """Return the git folder with the objects of all agents of a job."""
     return checkouts / f"{_checked(job_id)}.git"
 
 
 def open_snapshots(state: Path, workspace: Path) -> Repository:
-    """What keeps the snapshots of a workspace that agents share, on this host. Raises `GitFailed`."""
+    """Return this host's repository for snapshots of a shared workspace. Raises `GitFailed`."""
     mark = hashlib.sha256(os.fsencode(workspace)).hexdigest()[:8]
     return Repository.make(state / "snapshots" / f"{workspace.name[:60]}-{mark}.git", workspace)
 
 
 def forget_index(repository: Repository) -> None:
-    """Forget what is known of the workspace on this host: it is to be made equal to a commit whatever it was."""
+    """Delete the git folder of a workspace on this host, so that a commit replaces all of its files."""
     shutil.rmtree(repository.git_dir, ignore_errors=True)
 
 
 def hold_for_reading(git_dir: Path) -> int:
-    """Have a checkout stay that others read, too; a descriptor, and it is held until that is closed. Raises `GitFailed`."""
+    """Keep a shared checkout from removal until the returned descriptor is closed. Raises `GitFailed`."""
     try:
         while True:
             (git_dir / "making").mkdir(mode=0o700, exist_ok=True)
@@ -76,7 +76,7 @@ def hold_for_reading(git_dir: Path) -> int:
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(held), os.stat(git_dir / READERS)):
                     return held
-            # It was taken away meanwhile.
+            # The checkout was removed meanwhile.
             os.close(held)
     except OSError as error:
         raise GitFailed(f"{git_dir} cannot be held: {error}", "failed") from error
@@ -104,7 +104,7 @@ def lend_objects(store: Path, objects: Path) -> None:
 
 def _checked(name: str) -> str:
     if not _ID.fullmatch(name):
-        raise GitFailed(f"{name[:100]!r} is no id that a folder can be called by", "failed")
+        raise GitFailed(f"{name[:100]!r} is no id that can name a folder", "failed")
     return name
 
 
@@ -117,12 +117,12 @@ def job_url(hub: str, job_id: str) -> str:
 
 
 def base_url(hub: str) -> str | None:
-    """What repositories of jobs that are made later borrow from; None where the hub has no such thing."""
+    """Return the repository that later jobs' repositories borrow from; None if the hub has none."""
     return f"{hub}/jobs/base.git" if hub.startswith(("http://", "https://")) and not hub.endswith(".git") else None
 
 
 def make_in_folder(url: str) -> None:
-    """Make a repository that is missing, where the hub is a folder; a server makes its own. Raises `GitFailed`."""
+    """Make a missing repository if the hub is a folder; a server makes its own. Raises `GitFailed`."""
     parts = urlsplit(url)
     folder = Path(url if url.startswith("/") else parts.path)
     if parts.scheme in ("", "file") and not (folder / "objects").exists():
@@ -135,10 +135,10 @@ def make_in_folder(url: str) -> None:
 
 
 def result_ref(job_id: str) -> str:
-    """The branch that is what a job's first agent has left at its end."""
+    """Return the branch of the files that a job's first agent left at its end."""
     return f"refs/heads/swarm/{_checked(job_id)}"
 
 
 def entry_ref(agent_id: str, generation: int, number: int) -> str:
-    """The ref of the commit that a journal's entry names; a claim has one entry of a number, so nobody else makes it."""
+    """Return the ref of the commit that a journal's entry names. It is unique: a claim has one entry of a number."""
     return f"refs/swarm/{agent_id}/{generation}-{number}"

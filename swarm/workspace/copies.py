@@ -1,7 +1,7 @@
-"""Copies of a workspace: where they lie, how one is made, and how what was done in it comes back.
+"""Copies of a workspace: their location, making one, and merging its changes back.
 
-A job has one store of git objects, which all its copies use; each agent has an index of its own there, for its own copy or for the
-folder that it gives copies of. A copy begins with everything its original held at that moment, committed or not, but for what git
+A job has one store of git objects, which all its copies use. Each agent has an index of its own there, for its own copy or for the
+folder that it gives copies of. A copy begins with all current files of its original, committed or not, except files that git
 ignores. The person's own repository only lends its objects; nothing is written to it.
 """
 
@@ -23,21 +23,21 @@ from swarm.workspace.repository import Repository
 from swarm.workspace.upload import held_though_ignored
 
 ATTEMPTS = 4
-"""How often the same is tried while others change the files."""
+"""Attempts of an operation while others change the files."""
 
 
 @dataclass(frozen=True)
 class CopyPlan:
-    """Who is given a copy of the workspace."""
+    """The folder for copies of the workspace, or why none can be made."""
 
     folder: Path | None = None
-    """Where copies lie; None: none can be made."""
+    """The folder of copies; None: no copies can be made."""
     missing: str = "copies are not made here."
-    """Why not."""
+    """Why no copies can be made."""
 
 
 def plan_copies(checkouts: Path) -> CopyPlan:
-    """What can be had on this host."""
+    """Plan the copies that this host can make."""
     if shutil.which("git") is None:
         return CopyPlan(missing="git is not on the PATH of the worker.")
     return CopyPlan(checkouts)
@@ -49,37 +49,37 @@ class Copies:
     def __init__(self, checkouts: Path, job_id: str) -> None:
         self._checkouts, self._job_id = checkouts, job_id
         self.store = place_store(checkouts, job_id)
-        """The git folder that holds what all agents of the job have kept."""
+        """The git folder with the commits of all agents of the job."""
 
     def repository(self, agent_id: str, folder: Path) -> Repository:
-        """What keeps the states of an agent's folder, be it a copy or not."""
+        """Return the repository of an agent's folder, whether it is a copy or not."""
         borrow = None if folder.is_relative_to(self._checkouts) else find_objects(folder)
         return open_folder(self._checkouts, self._job_id, agent_id, folder, borrow=borrow)
 
     # -- states --------------------------------------------------------------------------------------------
 
     def keep(self, agent_id: str, folder: Path, known: str, about: Mapping[str, Any]) -> str:
-        """The commit that holds the folder as it is now: the one before, which may be `known`, if nothing changed since then."""
+        """Commit the folder as it is now; return the previous commit, which may be `known`, if nothing changed."""
         if not folder.is_dir():
-            raise GitFailed(f"{folder} is not there any more", "missing")
+            raise GitFailed(f"{folder} no longer exists", "missing")
         repository = self.repository(agent_id, folder)
         before = next(
             (one for one in (repository.tip(), self._last(agent_id), known) if one and repository.has(one)), None
         )
-        # The person's own repository may hold what it ignores.
+        # The person's own repository may hold ignored files.
         also = held_though_ignored(folder) if before is None else ()
         commit = repository.snapshot(before, about, also=also).commit or before
         assert commit is not None, "a first snapshot always has a commit"
         return commit
 
     def keep_left(self, agent_id: str, folder: Path) -> str:
-        """The same for a copy whose agent is over and has not done it; empty if there is no such copy here."""
+        """Commit the copy of an ended agent that did not commit it; empty if this host has no such copy."""
         if not folder.is_dir() or not self._last(agent_id):
             return ""
         return self.keep(agent_id, folder, "", {"agent": agent_id, "kept": "after its end"})
 
     def _last(self, agent_id: str) -> str:
-        """The last state of an agent's folder that was kept or made here, whatever became of the folder since; empty if none was."""
+        """Return the last commit of an agent's folder that was made or restored here; empty without one."""
         try:
             return (self._checkouts / f"{agent_id}.git" / "refs/swarm/tip").read_text().strip()
         except OSError:
@@ -90,20 +90,20 @@ class Copies:
         return call_git(self.store, ["cat-file", "-e", f"{commit}^{{commit}}"], accept=(0, 1, 128))[0] == 0
 
     def holds(self, commit: str, earlier: str) -> bool:
-        """Whether a commit was made from another one, or is that."""
+        """Whether a commit descends from `earlier`, or equals it."""
         return call_git(self.store, ["merge-base", "--is-ancestor", earlier, commit], accept=(0, 1))[0] == 0
 
     def name(self, agent_id: str, mark: str, commit: str) -> None:
-        """Have a ref by that name the commit, as long as there is the store."""
+        """Set a ref to the commit, which keeps it as long as the store exists."""
         call_git(self.store, ["update-ref", f"refs/swarm/{agent_id}/{mark}", commit])
 
     def enter(self, agent_id: str, folder: Path, commits: Sequence[str]) -> None:
-        """Have the agent's own copy be there: as it was left, or made of the first of these commits that is there."""
+        """Ensure that the agent's own copy exists: as it was left, or made from the first of these commits that exists."""
         if folder.is_dir() and self._last(agent_id):
             return
         if not (self.store / "swarm-made").exists():
             raise GitFailed(
-                f"{self.store} is not there: the copies of this job lie on another host, or SWARM_CHECKOUTS names another folder",
+                f"{self.store} does not exist: the copies of this job are on another host, or SWARM_CHECKOUTS names another folder",
                 "missing",
             )
         repository = self.repository(agent_id, folder)
@@ -112,26 +112,26 @@ class Copies:
     # -- coming back ---------------------------------------------------------------------------------------
 
     def carry_over(self, repository: Repository, ours: str, merged: str) -> list[str]:
-        """Change the folder from `ours`, which it must be, to `merged`; returns the paths that lie in the way, and changed nothing then.
+        """Change the folder from `ours`, its current state, to `merged`; if paths lie in the way, return them and change nothing.
 
-        Raises `ChangedMeanwhile` where the folder is not `ours` any more.
+        Raises `ChangedMeanwhile` if the folder is no longer `ours`.
         """
         changes = list_changes(self.store, ours, merged)
         seen = seen_times(repository.tree, changes)
-        # What is there and not held (ignored, too big) is nobody's to overwrite.
+        # Files outside of commits (ignored, too big) must not be overwritten.
         in_the_way = [one.path for one in changes if not one.old_mode and os.path.lexists(repository.tree / one.path)]
         if in_the_way := [path for path in in_the_way if not _is_made_room_for(repository.tree / path, path, changes)]:
             return in_the_way
         if (again := repository.snapshot(ours, {"kept": "while merging"}).commit) is not None:
             raise ChangedMeanwhile(sorted(repository.changed_paths(ours, again)))
         apply_changes(repository.tree, changes, seen, lambda change: read_blob(self.store, change.new_id))
-        # What it is from now on; what somebody else did in the meantime comes with the next state.
+        # The new state of the folder; concurrent changes of others come with the next commit.
         repository.snapshot(merged, {"kept": "after merging"})
         return []
 
 
 def _is_made_room_for(full: Path, path: str, changes: Sequence[Any]) -> bool:
-    """Whether a folder that stands in a file's place goes, as all that it holds does."""
+    """Whether a folder in a file's place is removed because all of its files are."""
     if not full.is_dir() or full.is_symlink():
         return False
     going = {one.path for one in changes if not one.new_mode}
@@ -143,9 +143,9 @@ def _is_made_room_for(full: Path, path: str, changes: Sequence[Any]) -> bool:
 
 
 def find_objects(folder: Path) -> Path | None:
-    """The objects of the Git repository that a folder is the checkout of, or lies in; None without one.
+    """Find the objects of the Git repository whose checkout a folder is or lies in; None without one.
 
-    Only read as a store of objects: no setting of that repository is looked at.
+    It is only read as a store of objects: no setting of that repository is read.
     """
     for above in (folder, *folder.parents):
         git = above / ".git"

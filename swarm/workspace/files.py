@@ -40,8 +40,8 @@ def _failure(verb: str, workspace: Path, path: Path, error: OSError) -> ToolErro
 
 @contextlib.contextmanager
 def _opened_folder(workspace: Path, folder: Path, *, create: bool = False) -> Iterator[int]:
-    """The descriptor of `folder`, reached without following links; makes what is missing if `create`."""
-    # The workspace's own path is the runtime's, not the model's: it alone may be reached through links.
+    """Open `folder` without following links; make missing folders if `create`."""
+    # The workspace's own path comes from the runtime, not the model: only this path may contain links.
     current = os.open(workspace, _FOLDER & ~os.O_NOFOLLOW)
     try:
         for part in folder.relative_to(workspace).parts:
@@ -62,7 +62,7 @@ def _opened_folder(workspace: Path, folder: Path, *, create: bool = False) -> It
 
 @contextlib.contextmanager
 def opened_folder(workspace: Path, folder: Path, *, create: bool = False) -> Iterator[int]:
-    """The descriptor of the resolved `folder`, to work in whatever its path leads to meanwhile. Raises `ToolError`."""
+    """Open the resolved `folder`, to work in it even if its path changes meanwhile. Raises `ToolError`."""
     with contextlib.ExitStack() as stack:
         try:
             opened = stack.enter_context(_opened_folder(workspace, folder, create=create))
@@ -112,7 +112,7 @@ def replace_file(
 ) -> int:
     """Write `content` at the resolved `path` and return its mtime in ns; `durable`: it is on the disk then.
 
-    `seen_mtime_ns` is what the file's mtime must still be, None that there must be no file yet. Keeps the mode and,
+    `seen_mtime_ns` is the required mtime of the file; None requires that no file exists. Keeps the mode and,
     where allowed, the owner of a file that is replaced. Raises `ToolError`, leaving everything as it was.
     """
     name = shown(workspace, path)
@@ -135,12 +135,12 @@ def _status(folder: int, name: str) -> os.stat_result | None:
 def _require_unchanged(name: str, before: os.stat_result | None, seen_mtime_ns: int | None) -> None:
     if before is None:
         if seen_mtime_ns is not None:
-            raise ToolError(f"{name} has been deleted since you read it; write it anew with Write if that is wanted")
+            raise ToolError(f"{name} has been deleted since you read it; create it again with Write if needed")
         return
     if not stat.S_ISREG(before.st_mode):
         raise ToolError(f"{name} is not a regular file")
     if seen_mtime_ns is None:
-        raise ToolError(f"{name} exists and you have not read it; Read it first, so that nothing is lost unseen")
+        raise ToolError(f"{name} exists and you have not read it; Read it first, so that no unseen text is lost")
     if before.st_mtime_ns != seen_mtime_ns:
         raise ToolError(f"{name} has changed since you read it; Read it again, then repeat the change")
 

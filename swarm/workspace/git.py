@@ -1,7 +1,7 @@
-"""Git as the runtime calls it: in a repository that somebody else may have prepared, it runs nothing but itself.
+"""Safe calls of git: in a repository prepared by others, git runs no program but itself.
 
-An agent, or whoever a repository was cloned from, can name programs in its settings: hooks, monitors, filters, helpers.
-Every call of the project goes through `run_git`, which takes them out; it never goes into a submodule or over the network.
+An agent, or a cloned repository's author, can name programs in its settings: hooks, monitors, filters, helpers.
+Every call of the project goes through `run_git`, which disables them; it never enters a submodule or uses the network.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ _PROGRAMS = {
     "command": "",
     "textconv": "",
 }
-"""Settings of filters and of drivers for merges and differences, whose names a repository chooses; and what they become."""
+"""Settings of filters and of merge and diff drivers, whose names a repository chooses → their safe values."""
 _LOOKING = ("--no-ext-diff", "--no-textconv", "--ignore-submodules=all")
 _OPTIONS = {"diff": _LOOKING, "log": _LOOKING, "show": _LOOKING, "status": ("--ignore-submodules=all",)}
-"""Settings alone do not keep these from programs and from what a submodule's own settings say."""
+"""Options of commands whose programs and submodules' settings cannot be disabled by settings alone."""
 
 
 def run_git(
@@ -74,9 +74,9 @@ def run_git(
     settings: Mapping[str, str] | None = None,
     timeout_seconds: float = GIT_SECONDS,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run a git command in `folder`; how it ended is the result. `settings` are further ones, as with `-c`.
+    """Run a git command in `folder` and return its exit code and output. `settings` are further ones, as with `-c`.
 
-    Raises `ConfigurationError` where there is no git or it does not end in time.
+    Raises `ConfigurationError` if git is missing or does not end in time.
     """
     program = shutil.which("git")
     if program is None:
@@ -92,9 +92,9 @@ def run_git(
 
 
 def settings_in_effect(folder: Path) -> tuple[tuple[str, str], ...]:
-    """What the git of this process's user goes by in a folder, its own settings and the repository's: names and values.
+    """Return names and values of the user's and the repository's git settings in a folder.
 
-    Asked for again when one of the usual files has changed. None where there is no git, or it does not answer.
+    Read again when one of the usual files has changed. Empty if git is missing or does not answer.
     """
     config = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
     files = (os.path.expanduser("~/.gitconfig"), f"{config}/git/config", "/etc/gitconfig", f"{folder}/.git/config")

@@ -1,8 +1,8 @@
-"""Git's own commands in a git folder of the runtime's, outside the workspace: with nothing of a workspace's settings in them.
+"""Git commands in a git folder of the runtime, outside the workspace and without the workspace's settings.
 
-`swarm.workspace.git` is for a repository that a person works in; here that one's `.git` is never opened. No settings, hooks, filters or
-drivers but the ones below exist, so whatever a workspace's files name (`.gitattributes` can only name drivers) leads to nothing.
-A hub's token is given by the environment, which no other user can read, never as an argument; no error repeats it.
+`swarm.workspace.git` is for a repository that a person works in; here its `.git` is never opened. No settings, hooks, filters or
+drivers exist except the ones below, so names in a workspace's files (`.gitattributes` can only name drivers) have no effect.
+A hub's token is passed in the environment, which no other user can read, never as an argument; no error repeats it.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from swarm.core.errors import GitFailed, GitTrouble
 from swarm.workspace.git import config_variables
 
 LOCAL_SECONDS = 600.0
-"""For a command that reaches no other host."""
+"""Time limit of a command that reaches no other host."""
 LOCK_SECONDS = 60.0
 NEVER_CHECKED = (
     *(f"gitmodules{fault}" for fault in ("Blob", "Large", "Name", "Parse", "Path", "Symlink", "Update", "Url")),
     *(f"gitattributes{fault}" for fault in ("Blob", "Large", "LineLength")),
 )
-"""Faults of files that mean something to git alone. Nobody here obeys them, and a workspace may hold what it likes; so may a hub's."""
+"""Ignored faults of files that only git interprets. The runtime never obeys these files, and any workspace or hub may hold them."""
 _SETTINGS = {
     "core.hooksPath": os.devnull,
     "core.fsmonitor": "false",
@@ -45,7 +45,7 @@ _SETTINGS = {
     "core.pager": "cat",
     "core.fsyncMethod": "batch",
     "core.untrackedCache": "false",
-    # Making files is the kernel's work, and most of what a new checkout takes.
+    # Making files is the kernel's work, and most of a new checkout's time.
     "checkout.workers": "4",
     "index.version": "4",
     "gc.auto": "0",
@@ -81,7 +81,7 @@ BARE_ENVIRONMENT = {
     "GIT_TERMINAL_PROMPT": "0",
     "LC_ALL": "C",
 }
-"""Git obeys nobody's configuration, replaces nothing and asks for nothing."""
+"""Environment in which git reads no user's configuration, replaces no object and never prompts."""
 _ENVIRONMENT = {
     **BARE_ENVIRONMENT,
     "GIT_ASKPASS": "false",
@@ -119,7 +119,7 @@ _SECRET = re.compile(r"//[^@/\s]*@")
 
 
 def find_git() -> str:
-    """Where git is. Raises `GitFailed` where there is none."""
+    """Return the path of git. Raises `GitFailed` if it is missing."""
     program = shutil.which("git")
     if program is None:
         raise GitFailed("git is not on the PATH; install git 2.38 or newer with the system's package manager", "failed")
@@ -138,9 +138,9 @@ def call_git(
     keep: Sequence[int] = (),
     index: Path | None = None,
 ) -> tuple[int, bytes]:
-    """Run a command in the git folder, with `tree` as its work tree; its exit code, one of `accept`, and what it printed.
+    """Run a command in the git folder, with `tree` as work tree; return its exit code, one of `accept`, and its output.
 
-    `keep` are descriptors that it holds while it runs; `index` is another index than the git folder's. Raises `GitFailed`.
+    `keep` are descriptors that it holds while it runs; `index` replaces the git folder's index. Raises `GitFailed`.
     """
     where = ["--no-pager", f"--git-dir={git_dir}", *([] if tree is None else [f"--work-tree={tree}"])]
     command = next(word for word in arguments if word != "-c" and "=" not in word)
@@ -163,18 +163,18 @@ def call_git(
         raise GitFailed(f"git {command} took longer than {seconds:g} s and was ended", "away") from error
     finally:
         if running.returncode is None:
-            # Its helpers, too, which hold the connection.
+            # Kill the helpers, too, because they hold the connection.
             with suppress(ProcessLookupError):
                 os.killpg(running.pid, signal.SIGKILL)
             running.wait()
     if running.returncode not in accept:
-        # What a push was refused for stands on both.
+        # Both streams may say why a push was refused.
         raise read_failure(command, (complaint + b"\n" + printed[-500:]).decode("utf-8", "replace"))
     return running.returncode, printed
 
 
 def read_failure(command: str, complaint: str) -> GitFailed:
-    """What git's words about a failure mean; without what could be a password in a URL."""
+    """Classify git's message about a failure, without URLs' passwords."""
     told = _SECRET.sub("//", " ".join(complaint.split()))[-800:]
     trouble: GitTrouble = "failed"
     for kind, words in (("full", _FULL), ("denied", _DENIED), ("missing", _MISSING), ("away", _AWAY)):
@@ -186,7 +186,7 @@ def read_failure(command: str, complaint: str) -> GitFailed:
 
 @contextmanager
 def locked(git_dir: Path) -> Iterator[int]:
-    """Have the git folder for oneself; also against a git whose caller has died. Raises `GitFailed` after a minute."""
+    """Lock the git folder, also against a git whose caller has died. Raises `GitFailed` after a minute."""
     opened = os.open(git_dir / "swarm.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         until = time.monotonic() + LOCK_SECONDS
@@ -196,9 +196,9 @@ def locked(git_dir: Path) -> Iterator[int]:
                 break
             except BlockingIOError:
                 if time.monotonic() > until:
-                    raise GitFailed(f"{git_dir} is in use by another process for a minute", "away") from None
+                    raise GitFailed(f"{git_dir} has been in use by another process for a minute", "away") from None
                 time.sleep(0.01)
-        # Nobody else is here, so these are of somebody who died.
+        # The lock is held, so these files belong to a dead process.
         for left in ("index.lock", "shallow.lock"):
             (git_dir / left).unlink(missing_ok=True)
         yield opened

@@ -1,4 +1,4 @@
-"""Which folders are too much to be a workspace: a person's home, and what it lies in."""
+"""Folders that are too broad for a workspace: a person's home, and its parents."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def find_home(folder: Path, homes: Iterable[Path]) -> Path | None:
 
 
 def known_homes(folder: Path) -> tuple[Path, ...]:
-    """The home of whom this process runs as, and of whom the folder belongs to, resolved."""
+    """Return the homes of this process's user and of the folder's owner, resolved."""
     found = [os.path.expanduser("~")]
     for user in {os.getuid(), folder.stat().st_uid}:
         try:
@@ -32,13 +32,13 @@ def refuse_home(folder: Path) -> None:
     if home is not None:
         what = "is a home" if home == folder else f"holds the home {home}"
         raise ConfigurationError(
-            f"the workspace {folder} {what}: agents would read what programs keep there, and change what they obey. "
+            f"the workspace {folder} {what}: agents would read programs' data there, and change their settings. "
             "Name the folder of one project with --workspace, or give --home-workspace if that is what you want."
         )
 
 
 def find_folder(workspace: Path, given: str) -> Path:
-    """A folder beside the workspace to work in, resolved. Raises `ConfigurationError` for one that is none, or holds a home."""
+    """Resolve a further folder to work in. Raises `ConfigurationError` if it is no folder, or holds a home."""
     try:
         folder = (workspace / Path(given).expanduser()).resolve()
         is_there = folder.is_dir()
@@ -47,5 +47,5 @@ def find_folder(workspace: Path, given: str) -> Path:
     if not is_there:
         raise ConfigurationError(f"{given!r} is no folder on this machine")
     if find_home(folder, known_homes(folder)) is not None:
-        raise ConfigurationError(f"{folder} is a home, or holds one: agents would reach what programs keep there")
+        raise ConfigurationError(f"{folder} is a home, or holds one: agents would reach programs' data there")
     return folder

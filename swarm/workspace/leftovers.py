@@ -1,6 +1,6 @@
-"""What is left of agents on a host, and which of it can go. All that an ended or moved agent's journal names is at the hub.
+"""Agents' files left on a host, and the ones that may be removed. The hub has all commits of an ended or moved agent's journal.
 
-Copies without a hub are nowhere else: they stay until their job is forgotten, whatever room they take.
+Without a hub, copies exist nowhere else: they stay until their job is forgotten, whatever room they take.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from swarm.workspace.git_command import locked
 from swarm.workspace.spares import FOLDER
 
 FORGOTTEN_SECONDS = 3_600.0
-"""So long what nobody knows is left alone: it may belong to a swarm with another Redis, or to an agent in the making."""
+"""Age before unknown files are removed: they may belong to a swarm with another Redis, or to a new agent."""
 _ASIDE = ".gone-"
 
 AddressState = Literal["needed", "kept", "free"]
-"""Of an agent that is known: it may go on here at any moment; it has ended or moved, and this is the only copy; all of it is at the hub."""
+"""A known agent may continue here at any moment; it has ended or moved, and its files are only here; or the hub has all of them."""
 
 
 @dataclass(frozen=True)
 class Leftover:
-    """What one agent, or the store of one job, takes on this host."""
+    """The files of one agent, or the store of one job, on this host."""
 
     name: str
     """The agent's id, or the job's."""
     store: str
-    """Of an agent: the job whose objects it uses; empty for a store."""
+    """The job whose objects an agent uses; empty for a store."""
     used_at: float
     bytes: int = 0
 
 
 def list_held(checkouts: Path) -> list[Leftover]:
-    """All that lies there, not measured yet."""
+    """List all agents' files and stores, not measured yet."""
     found = []
     for git_dir in checkouts.glob("*.git"):
         with suppress(OSError):
@@ -54,7 +54,7 @@ def list_held(checkouts: Path) -> list[Leftover]:
 
 
 def measure(checkouts: Path, name: str) -> int:
-    """The bytes that an agent's checkout, or a job's store, takes on the disk."""
+    """Count the bytes that an agent's checkout, or a job's store, takes on the disk."""
     size = 0
     for top in (checkouts / name, checkouts / f"{name}.git"):
         for folder, _, files in os.walk(top):
@@ -65,7 +65,7 @@ def measure(checkouts: Path, name: str) -> int:
 
 
 def choose(held: Iterable[Leftover], known: Mapping[str, AddressState], *, most_bytes: int, now: float) -> list[str]:
-    """What is to go: what nobody knows any more, and of what can be had again, the least recently used, until the rest fits."""
+    """Choose what to remove: old unknown files, then the least recently used that the hub has, until the rest fits."""
     rest = list(held)
     agents = [one for one in rest if one.store]
     old = {one.name for one in rest if one.name not in known and now - one.used_at > FORGOTTEN_SECONDS}
@@ -75,21 +75,21 @@ def choose(held: Iterable[Leftover], known: Mapping[str, AddressState], *, most_
         if over > 0 and known.get(one.name) == "free":
             gone.append(one.name)
             over -= one.bytes
-    # A store goes after all who use it.
+    # A store is removed after all agents that use it.
     in_use = {one.store for one in agents if one.name not in gone}
     return gone + [one.name for one in rest if not one.store and one.name in old and one.name not in in_use]
 
 
 def leave_alone(checkouts: Path, name: str) -> None:
-    """Have whoever goes on with the agent from now on look at its files first, so that it waits for `take_away` and finds them gone."""
+    """Have a process that continues the agent check its files first, so that it waits for `take_away` and finds them gone."""
     with suppress(OSError):
         (checkouts / f"{name}.git" / "swarm-busy").touch()
 
 
 def take_away(checkouts: Path, name: str) -> bool:
-    """Remove what an agent, a job's store, or who reads together has on this host: at one instant, then from the disk.
+    """Remove the files of an agent, a job's store or a shared checkout: move them away atomically, then delete them.
 
-    Returns False, and removes nothing, while somebody reads it.
+    Returns False, and removes nothing, while another process reads them.
     """
     git_dir = checkouts / f"{name}.git"
     aside = [checkouts / f"{_ASIDE}{secrets.token_hex(8)}" for _ in range(2)]
@@ -106,7 +106,7 @@ def take_away(checkouts: Path, name: str) -> bool:
 
 @contextmanager
 def _unread(git_dir: Path) -> Iterator[None]:
-    """Have nobody begin to read what several may read. Raises `BlockingIOError` if somebody does already."""
+    """Keep new readers out of a shared checkout. Raises `BlockingIOError` if it has a reader."""
     if not (git_dir / READERS).exists():
         yield
         return
@@ -116,7 +116,7 @@ def _unread(git_dir: Path) -> Iterator[None]:
 
 
 def remove_leftovers(checkouts: Path, *, spares: bool = False) -> None:
-    """Remove what somebody who died was taking away, and spare checkouts that nobody has taken for long; with `spares` all of these."""
+    """Finish removals of dead processes, and remove spare checkouts unused for long; with `spares`, all of them."""
     ready = checkouts / FOLDER
     for left in [*checkouts.glob(f"{_ASIDE}*"), *ready.glob("*")]:
         with suppress(OSError):

@@ -1,6 +1,6 @@
-"""Merge what another agent made of the same files, and say in words what cannot be merged.
+"""Merge another agent's changes of the same files, and describe conflicts.
 
-Nothing here touches a folder: a merge is made of two commits and is a tree. The same two commits give the same tree, anywhere, at any time.
+Nothing here touches a folder: a merge of two commits is a tree. The same two commits give the same tree, anywhere, at any time.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class Conflict:
 
     path: str
     sides: dict[str, tuple[str, str]]
-    """By stage (1: before, 2: ours, 3: theirs), where it is there: mode and blob."""
+    """Stage (1: before, 2: ours, 3: theirs) → mode and blob; a stage may be missing."""
 
     @property
     def what(self) -> str:
-        """How the two sides differ, in words to the owner of ours."""
+        """Say how the two sides differ, to the owner of ours."""
         match _OURS in self.sides, _THEIRS in self.sides, _BASE in self.sides:
             case True, True, True:
                 return "both changed it"
@@ -55,7 +55,7 @@ class MergeResult:
 
 def merge_commits(git_dir: Path, ours: str, theirs: str) -> MergeResult:
     """Merge two commits that the git folder has. Raises `GitFailed`."""
-    # By names, for these stand beside the markers; others may merge here at the same time, so a name always means the same.
+    # Names appear beside the markers. Others may merge here at the same time, so a name always means the same commit.
     sides = [f"yours/{ours[:12]}", f"theirs/{theirs[:12]}"]
     for name, commit in zip(sides, (ours, theirs), strict=True):
         call_git(git_dir, ["update-ref", f"refs/heads/{name}", commit])
@@ -73,7 +73,7 @@ def merge_commits(git_dir: Path, ours: str, theirs: str) -> MergeResult:
 
 
 def resolve(git_dir: Path, merge: MergeResult, strategy: Literal["ours", "theirs"]) -> str:
-    """The tree of a merge in which each conflict is what that side made of it; what does not conflict is merged. Raises `GitFailed`."""
+    """Return the tree of a merge with each conflict resolved to that side; other changes are merged. Raises `GitFailed`."""
     lines = []
     for conflict in merge.conflicts:
         mode, blob = conflict.sides.get(_OURS if strategy == "ours" else _THEIRS, ("0", "0" * 40))
@@ -94,14 +94,14 @@ def change_tree(git_dir: Path, tree: str, lines: str) -> str:
 
 
 def leave_out(git_dir: Path, tree: str, changes: Sequence[Change]) -> str:
-    """The tree without these changes: their paths are as they were before. Raises `GitFailed`."""
+    """Return the tree without these changes: their paths are as before. Raises `GitFailed`."""
     lines = [f"{one.old_mode or 0} {one.old_id if one.old_mode else '0' * 40}\t{one.path}\0" for one in changes]
-    # What goes is first, to make room.
+    # Removals come first, to make room.
     return change_tree(git_dir, tree, "".join(sorted(lines, key=lambda line: not line.startswith("0 "))))
 
 
 def _merge_file(git_dir: Path, conflict: Conflict, strategy: str) -> str | None:
-    """The blob in which only what conflicts is that side's; None where lines mean nothing."""
+    """Merge a file, with only its conflicts resolved to that side; None if it has no lines."""
     with tempfile.TemporaryDirectory(prefix="swarm-merge-") as folder:
         for stage, (_, blob) in conflict.sides.items():
             content = read_blob(git_dir, blob)
@@ -119,12 +119,12 @@ def read_blob(git_dir: Path, blob: str) -> bytes:
 
 
 def find_base(git_dir: Path, ours: str, theirs: str) -> str:
-    """What both commits come from; empty if nothing."""
+    """Return the common ancestor of both commits; empty without one."""
     return call_git(git_dir, ["merge-base", ours, theirs], accept=(0, 1))[1].decode().strip()
 
 
 def list_changes(git_dir: Path, old: str, new: str) -> list[Change]:
-    """In what two trees (or commits) differ, by path."""
+    """List the differences of two trees (or commits), by path."""
     printed = call_git(git_dir, ["diff-tree", "-r", "-z", "--no-renames", "--raw", "--no-abbrev", old, new])[1]
     parts = iter(printed.decode("utf-8", "surrogateescape").split("\0"))
     changes = []
@@ -141,7 +141,7 @@ def list_changes(git_dir: Path, old: str, new: str) -> list[Change]:
 
 
 def describe_conflicts(git_dir: Path, merge: MergeResult) -> str:
-    """Each path with what both sides made of it, cut to what a conversation can take."""
+    """Describe both sides' changes of each path, cut to a length for a conversation."""
     shown = [_describe(git_dir, merge.tree, conflict) for conflict in merge.conflicts[:_SHOWN_FILES]]
     more = [f"{one.path}: {one.what}" for one in merge.conflicts[_SHOWN_FILES:]]
     return "\n\n".join([*shown, *(["\n".join(more)] if more else [])])

@@ -14,7 +14,7 @@ from swarm.core.errors import ToolError
 
 OUTPUT_PREFIX = "output:"
 SKILL_PREFIX = "$SWARM_SKILLS/"
-"""Files of skills are known by it, everywhere alike: a command has the variable."""
+"""Prefix of skills' files in every tool; a command has it as a variable."""
 
 
 def is_output(given: str) -> bool:
@@ -52,7 +52,7 @@ def shown(workspace: Path, path: Path) -> str:
 
 
 def refuse_git_internals(workspace: Path, path: Path) -> None:
-    """Raise `ToolError` if `path` is Git's own data: a hook or a config there would run as somebody else's command."""
+    """Raise `ToolError` if `path` is Git's own data: a hook or a config there would run as another user's command."""
     if any(part.casefold() == ".git" for part in path.relative_to(workspace).parts):
         raise ToolError(f"{shown(workspace, path)} belongs to Git itself and is not edited; use git commands")
 

@@ -1,4 +1,4 @@
-"""Folders that belong to this user alone, also below one that everybody may write to, such as /tmp."""
+"""Folders that belong to this user alone, also below one that all users may write to, such as /tmp."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _MOST_ATTEMPTS = 20
 
 
 def make_private_folder(folder: Path, *, remedy: str) -> Path:
-    """The folder, ours and with mode 0700, made if it is missing; its parent must exist.
+    """Return the folder, owned by this user and with mode 0700; make it if missing. Its parent must exist.
 
-    Raises `ConfigurationError`, which ends with the remedy, if it is a link or somebody else's.
+    Raises `ConfigurationError`, which ends with the remedy, if it is a link or another user's.
     """
     try:
         found = _make(folder)
@@ -30,7 +30,7 @@ def make_private_folder(folder: Path, *, remedy: str) -> Path:
 
 
 def _make(folder: Path) -> os.stat_result:
-    """Make the folder if it is missing, also while somebody else removes it."""
+    """Make the folder if it is missing, also while another process removes it."""
     for _ in range(_MOST_ATTEMPTS):
         with contextlib.suppress(FileExistsError):
             folder.mkdir(mode=0o700)
@@ -41,9 +41,9 @@ def _make(folder: Path) -> os.stat_result:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder that processes of an agent have written in, however deep it is and whatever rights they took away."""
+    """Remove a folder that an agent's processes wrote in, at any depth and with any permissions."""
     try:
-        os.rmdir(folder)  # as it is after most commands
+        os.rmdir(folder)  # most commands leave it empty
     except OSError:
         # From above, so that each folder can be looked into; by `find`, which goes into any depth.
         for words in (["-type", "d", "!", "-perm", "-700", "-exec", "chmod", "u+rwx", "{}", ";"], ["-delete"]):
@@ -51,7 +51,7 @@ def remove_folder(folder: Path) -> None:
 
 
 def private_folders(root: Path) -> list[Path]:
-    """The folders in `root` that are ours; none if `root` is missing, a link or somebody else's."""
+    """Return this user's folders in `root`; none if `root` is missing, a link or another user's."""
     try:
         if not _is_ours(root.lstat()):
             return []

@@ -1,13 +1,13 @@
-"""A workspace's files as commits in a git folder of the runtime's own, which lies outside the workspace.
+"""Commits of a workspace's files in the runtime's own git folder, which lies outside the workspace.
 
-What is promised:
+Guarantees:
 
-- The workspace's `.git` is neither read nor written, and nothing that its files or settings name is run. A folder without git is the same.
-- A commit holds each file byte for byte (no line ends, no filters, no encodings), its bit that says it can be run, and symbolic links as
-  such, under whatever name it has. It does not hold empty folders, what `.gitignore` names unless it is held already, pipes and
-  sockets; nor what `Snapshot.left_out` names.
-- The index is kept between calls, so a snapshot costs one look at each file and reads those that changed.
-- Whoever dies in the middle of a call leaves something that the next call can go on from. Calls from several processes wait for each other.
+- The workspace's `.git` is neither read nor written, and no program that its files or settings name is run. The same holds without git.
+- A commit holds each file byte for byte (no line ends, no filters, no encodings), its executable bit, and symbolic links as
+  such, under any name. It does not hold empty folders, pipes, sockets, new files that `.gitignore` names, or files in
+  `Snapshot.left_out`.
+- The index is kept between calls, so a snapshot costs one look at each file and reads only changed ones.
+- The next call can continue after a process died in the middle of one. Calls from several processes wait for each other.
 - Everything raises `GitFailed` and nothing else.
 """
 
@@ -29,33 +29,33 @@ from swarm.workspace.files import opened_folder
 from swarm.workspace.git_command import call_git, locked
 
 ROUNDS = 4
-"""How often a snapshot begins anew, at most, while files change under it."""
+"""Most attempts of a snapshot while files change under it."""
 SETTLE_SECONDS = 0.05
 NETWORK_SECONDS = 120.0
 _ATTRIBUTES = "* -text !eol -ident !filter !working-tree-encoding\n"
-"""Over what the workspace's own files say: contents are kept as they are."""
+"""Overrides the workspace's own attributes: contents are kept as they are."""
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What a snapshot gave: its commit, or None where the files are those of the one before."""
+    """A snapshot's commit, or None if no file changed since the previous one."""
 
     commit: str | None
     left_out: list[LeftOut]
-    """What is there and not held, each time anew."""
+    """All files that the commit does not hold, whether or not they changed."""
     unsettled: list[str]
-    """Files that were written while they were read: they may be held half-written, and the next snapshot reads them again."""
+    """Files that changed while they were read: the commit may hold half of a write. The next snapshot reads them again."""
 
 
 @dataclass(frozen=True)
 class Merge:
-    """A merge that was computed, with no file touched. With conflicts, `tree` holds the files with markers (diff3) in them."""
+    """A computed merge that touched no file. With conflicts, `tree` holds the files with markers (diff3) in them."""
 
     tree: str
     conflicts: list[str]
     messages: list[str]
-    """Git's words about conflicts and about what it merged by itself."""
+    """Git's messages about conflicts and automatic merges."""
 
 
 class Repository:
@@ -67,9 +67,9 @@ class Repository:
 
     @classmethod
     def make(cls, git_dir: Path, tree: Path, *, borrow: Path | None = None) -> Repository:
-        """The repository, made if it is missing; so is the workspace's folder. `borrow` is another git folder whose objects it uses.
+        """Open the repository; make it and the workspace's folder if missing. `borrow` is a git folder whose objects it uses.
 
-        Raises `GitFailed` if one lies in the other's way: a snapshot would hold itself.
+        Raises `GitFailed` if the workspace holds the git folder: a snapshot would hold itself.
         """
         if git_dir.is_relative_to(tree):
             raise GitFailed(f"{tree} holds {git_dir}, where its own snapshots would be kept", "failed")
@@ -82,7 +82,7 @@ class Repository:
                     (git_dir / "objects/info").mkdir(parents=True, exist_ok=True)
                     (git_dir / "objects/info/alternates").write_text(f"{borrow / 'objects'}\n")
                 (git_dir / "info").mkdir(exist_ok=True)
-                # Last: it says that all is there.
+                # Written last: it marks the git folder as complete.
                 (git_dir / "info/attributes").write_text(_ATTRIBUTES)
         except OSError as error:
             raise GitFailed(f"the git folder {git_dir} cannot be made: {error}", "failed") from error
@@ -91,10 +91,10 @@ class Repository:
     # -- the files -----------------------------------------------------------------------------------------
 
     def snapshot(self, previous: str | None, about: Mapping[str, Any], *, also: Iterable[bytes] = ()) -> Snapshot:
-        """Keep the workspace as it is now in a commit whose parent is `previous`, if it has changed since that.
+        """Commit the workspace as it is now, with the parent `previous`, if it has changed since then.
 
-        `about` becomes the commit's message, as JSON, with what is left out under `left_out`. `also` are files that are held although
-        they are ignored. Files that others write meanwhile are read again until they settle.
+        `about` becomes the commit's message, as JSON, with the files left out under `left_out`. `also` are ignored files to
+        include. Files that others write meanwhile are read again until they settle.
         """
         if previous is not None:
             _check_commit(previous)
@@ -104,7 +104,7 @@ class Repository:
             except GitFailed as error:
                 if previous is None or error.trouble != "failed":
                     raise
-                # A broken index has many faces. It is made anew from the commit before, and all files are read.
+                # An index can break in many ways. It is rebuilt from the previous commit, and all files are read.
                 (self.git_dir / "index").unlink(missing_ok=True)
                 return self._snapshot(previous, about, list(also), lock)
 
@@ -127,7 +127,7 @@ class Repository:
         return Snapshot(commit, left_out, unsettled)
 
     def _take_in(self, also: list[bytes], lock: int) -> Changes:
-        """Make the index what the workspace is; what is returned as `taken` has not settled."""
+        """Update the index from the workspace; files in the returned `taken` are still changing."""
         for round_ in range(ROUNDS):
             try:
                 found = sort_changes(self.tree, [*self._changed(), *also])
@@ -162,7 +162,7 @@ class Repository:
             self._git(*take, stdin=_listed(found.taken), lock=lock)
 
     def _held(self, paths: Iterable[bytes]) -> list[bytes]:
-        """Those that the index has: they have become what a snapshot does not hold."""
+        """Return the paths that the index has, and that a snapshot can no longer hold."""
         wanted, held = sorted(paths), []
         for part in (wanted[start : start + 500] for start in range(0, len(wanted), 500)):
             listed = self._git("ls-files", "-z", "--cached", "--", *map(os.fsdecode, part)).split(b"\0")
@@ -170,9 +170,9 @@ class Repository:
         return held
 
     def become(self, commit: str) -> None:
-        """Make the workspace what the commit holds: other files are removed, but for what is ignored or would be left out.
+        """Make the workspace equal to the commit: remove other files, except ignored ones and those that a snapshot leaves out.
 
-        Where it is so already, nothing is written.
+        If the workspace is equal already, nothing is written.
         """
         _check_commit(commit)
         with locked(self.git_dir) as lock:
@@ -187,7 +187,7 @@ class Repository:
                     raise
                 (self.git_dir / "index").unlink(missing_ok=True)
                 self._git("read-tree", "--reset", "-u", commit, lock=lock)
-            # What an added `.gitignore` hid comes to light when it is gone. Where nothing lay, there is nothing else.
+            # Removing a `.gitignore` reveals the files that it hid. An empty folder had no other files.
             for _ in range(0 if was_empty else ROUNDS):
                 if not self._remove_others():
                     break
@@ -221,7 +221,7 @@ class Repository:
                 raise GitFailed(f"{path} cannot be removed: {error.strerror}", "failed") from error
 
     def tip(self) -> str | None:
-        """The commit that the last `snapshot` or `become` left the workspace as; None if one is under way, or was torn apart."""
+        """The workspace's commit after the last `snapshot` or `become`; None while one runs, or after one was interrupted."""
         try:
             return self._tip_file.read_text()
         except OSError:
@@ -230,13 +230,13 @@ class Repository:
     # -- commits -------------------------------------------------------------------------------------------
 
     def commit_tree(self, tree: str, parents: Sequence[str], about: Mapping[str, Any]) -> str:
-        """Make a commit of a tree that exists; its id. No file and no ref changes."""
+        """Make a commit of an existing tree and return its id. No file and no ref changes."""
         ancestry = [word for parent in parents for word in ("-p", parent)]
         message = json.dumps(about, ensure_ascii=True).encode()
         return self._git("commit-tree", tree, *ancestry, "-F", "-", stdin=message, work=False).decode().strip()
 
     def merge(self, ours: str, theirs: str) -> Merge:
-        """What becomes of two commits with a common ancestor. Nothing changes: `commit_tree` and `become` make it so."""
+        """Merge two commits with a common ancestor. No file changes: `commit_tree` and `become` apply the result."""
         command = ("merge-tree", "--write-tree", "-z", "--name-only", "--messages", ours, theirs)
         code, printed = call_git(self.git_dir, command, accept=(0, 1))
         tree, _, rest = printed.decode("utf-8", "surrogateescape").partition("\0")
@@ -248,11 +248,11 @@ class Repository:
         return self._git("rev-parse", "--verify", "-q", f"{commit}^{{tree}}", work=False).decode().strip()
 
     def has(self, commit: str) -> bool:
-        """Whether the commit is here."""
+        """Whether the git folder has the commit."""
         return call_git(self.git_dir, ["cat-file", "-e", f"{commit}^{{commit}}"], accept=(0, 1, 128))[0] == 0
 
     def about(self, commit: str) -> dict[str, Any]:
-        """What the commit was made with; empty for one that the runtime did not make."""
+        """The `about` of the commit; empty if the runtime did not make it."""
         told = self._git("log", "-1", "--format=%B", "--no-show-signature", commit, work=False)
         try:
             read = json.loads(told)
@@ -265,12 +265,12 @@ class Repository:
         return self._git("cat-file", "blob", f"{commit}:{path}", work=False)
 
     def diff(self, before: str, after: str, *, stat: bool = False) -> bytes:
-        """The difference of two commits for a reader: a patch, or a line for each file. Never paged, converted or coloured."""
+        """Return the difference of two commits for a reader: a patch, or a line for each file. Never paged, converted or coloured."""
         shown = ("--stat=120",) if stat else ("-p",)
         return self._diff(*shown, "-M", before, after)
 
     def patch(self, before: str, after: str) -> bytes:
-        """The same for `git apply`: whole, with binary files."""
+        """Return the whole difference for `git apply`, with binary files."""
         return self._diff("-p", "--binary", "--full-index", "--no-renames", before, after)
 
     def changed_paths(self, before: str, after: str) -> dict[str, str]:
@@ -288,11 +288,11 @@ class Repository:
     def push(
         self, url: str, commit: str, ref: str, token: str | None = None, *, seconds: float = NETWORK_SECONDS
     ) -> None:
-        """Make `ref` at `url` and have it name the commit; it is never changed. The same commit there already is as good.
+        """Create `ref` at `url` for the commit; a ref is never changed. Succeeds if it names the same commit already.
 
         Raises `GitFailed`: `refused` if the ref names another commit.
         """
-        # An empty lease says that the ref must not exist.
+        # An empty lease requires that the ref does not exist.
         command = ("push", "-q", "--porcelain", "--no-verify", f"--force-with-lease={ref}:", url, f"{commit}:{ref}")
         try:
             call_git(self.git_dir, command, token=token, seconds=seconds)
@@ -308,7 +308,7 @@ class Repository:
     def advance(
         self, url: str, commit: str, ref: str, token: str | None = None, *, seconds: float = NETWORK_SECONDS
     ) -> None:
-        """Have a branch at `url` name the commit: it is made, or goes forward; never back. Raises `GitFailed`."""
+        """Create a branch at `url`, or move it forward to the commit, never back. Raises `GitFailed`."""
         command = ("push", "-q", "--porcelain", "--no-verify", url, f"{commit}:{ref}")
         call_git(self.git_dir, command, token=token, seconds=seconds)
 
@@ -330,9 +330,9 @@ class Repository:
         seconds: float = NETWORK_SECONDS,
         anew: bool = False,
     ) -> str:
-        """Bring a commit here, with all that it is made of; its id. A commit (not a ref) that is here is not asked for.
+        """Fetch a commit with its objects and return its id. A commit (not a ref) that exists here is not requested.
 
-        `anew` asks for everything, and takes it before what is here: for a git folder that may be broken.
+        `anew` requests all objects and prefers them to existing ones, for a git folder that may be broken.
         Raises `GitFailed`: `missing` if the hub has none.
         """
         is_commit = not ref_or_commit.startswith("refs/")
@@ -341,7 +341,7 @@ class Repository:
         if is_commit and not anew and self.has(ref_or_commit):
             return ref_or_commit
         kept = "refs/swarm/fetched" if is_commit else ref_or_commit
-        # A pack is looked into before single objects, one of which may be half-written.
+        # Git searches packs before single objects, one of which may be half-written.
         again = ("-c", "fetch.unpackLimit=1", "fetch", "--refetch") if anew else ("fetch",)
         command = (*again, "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-gc", url, f"+{ref_or_commit}:{kept}")
         call_git(self.git_dir, command, token=token, seconds=seconds)
@@ -355,7 +355,7 @@ class Repository:
         return call_git(self.git_dir, arguments, tree=tree, stdin=stdin, keep=keep)[1]
 
     def _set_tip(self, commit: str) -> None:
-        # What a later fetch says that it has.
+        # A later fetch offers this commit.
         known = self.git_dir / "refs/swarm/tip"
         known.parent.mkdir(parents=True, exist_ok=True)
         for file, text in ((known, f"{commit}\n"), (self._tip_file, commit)):
@@ -365,7 +365,7 @@ class Repository:
 
 
 def _check_commit(commit: str) -> None:
-    """Raise `GitFailed` for what is no id of a commit: it may come from a record, and git would take some words for options."""
+    """Raise `GitFailed` if the text is no commit's id: it may come from a record, and git would take some words for options."""
     if not _COMMIT.fullmatch(commit):
         raise GitFailed(f"{commit[:100]!r} is no commit's id", "failed")
 
@@ -375,7 +375,7 @@ def _listed(paths: Iterable[bytes]) -> bytes:
 
 
 def _read_messages(told: str) -> list[str]:
-    """Of `count, path …, kind, message` one after the other, the messages."""
+    """Return the messages of a sequence of `count, path …, kind, message`."""
     parts, messages = told.split("\0"), []
     while parts and parts[0].isdigit():
         count = int(parts[0])

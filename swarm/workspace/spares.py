@@ -1,12 +1,12 @@
-"""Checkouts that are ready before an agent needs them: making thousands of files takes longer than all else of bringing an agent's files.
+"""Spare checkouts, ready before an agent needs them: making thousands of files is the longest part of bringing an agent's files.
 
-Where files had to be made anew, the host makes the same once more, beside the agent's work. The next agent that comes with a folder of that
-name takes this over, and only what differs is written. What a spare holds never matters: it is made equal to the commit like any other
-folder, and its index knows all of it, so nothing of it stays by accident.
+After a host had to make all files of a checkout, it makes the same again, beside the agent's work. The next agent with a folder of that
+name takes the spare, and only differences are written. A spare's content never matters: it is made equal to the commit like any other
+folder. Its index knows all of its files, so none of them remains by accident.
 
-In `.spares` below the checkouts lie `NAME~MARK`, ready: `tree`, `git` with its index, and `about`; `NAME.wanted`: one like it would be of
-use; and `.MARK`, in the making or half taken. One from before the host last began is not used: a power cut may have left less of it than
-its index says.
+In `.spares` below the checkouts, `NAME~MARK` is a ready spare, with `tree`, `git` with its index, and `about`. `NAME.wanted` requests a
+spare. `.MARK` is being made or taken. A spare from before the host's last boot is not used: after a power cut, files of its index may
+be missing.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from swarm.workspace.repository import Repository
 
 FOLDER = ".spares"
 KEPT = 2
-"""So many of a name are kept ready."""
+"""Spares kept ready for each name."""
 SPARE_BYTES = 4 << 30
-"""Where less of the disk is free, none is made."""
+"""Free disk space that making a spare requires."""
 
 
 def become(checkouts: Path, repository: Repository, commit: str, boot: str) -> bool:
-    """Make a workspace what a commit holds, from a spare if nothing is there yet; returns whether one was taken.
+    """Make a workspace equal to a commit, from a spare if it has no files yet; return whether one was taken.
 
-    `boot` tells one life of the host from the next. Raises `GitFailed`.
+    `boot` identifies the host's current boot. Raises `GitFailed`.
     """
     cold = is_empty(repository.tree) and not (repository.git_dir / "index").exists()
     taken = cold and _take(checkouts / FOLDER, repository, commit, boot)
@@ -50,7 +50,7 @@ def become(checkouts: Path, repository: Repository, commit: str, boot: str) -> b
 
 
 def make_spares(checkouts: Path) -> list[str]:
-    """Make what is wanted and missing; the names of what was made. Of several who are at it each makes something else."""
+    """Make requested spares that are missing, and return their names. Concurrent calls make different ones."""
     made, folder = list[str](), checkouts / FOLDER
     for wanted in folder.glob("*.wanted"):
         own = folder / f".{secrets.token_hex(8)}"
@@ -95,9 +95,9 @@ def _take(folder: Path, repository: Repository, commit: str, boot: str) -> bool:
 
 def _move(folder: Path, spare: Path, repository: Repository) -> bool:
     own = folder / f".{secrets.token_hex(8)}"
-    # Of two who want it one gets it.
+    # One of two competing processes gets it.
     spare.rename(own)
-    # With an index whose files are missing they are made; files without an index could stay.
+    # Missing files of an index are made; files without an index could remain.
     (own / "git/index").rename(repository.git_dir / "index")
     repository.tree.rmdir()
     (own / "tree").rename(repository.tree)

@@ -1,4 +1,4 @@
-"""Tell text from binary data, and in which encoding it is, from its first bytes."""
+"""Recognise text and its encoding, or binary data, from the first bytes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import codecs
 from dataclasses import dataclass
 
 HEAD_BYTES = 65_536
-"""How much of a file `sniff_encoding` wants to see."""
+"""Bytes of a file that `sniff_encoding` needs."""
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -21,13 +21,13 @@ _CONTROLS_TOLERATED = 0.1
 
 @dataclass(frozen=True)
 class TextEncoding:
-    """How a file's text became bytes, so that an edit can go back the same way."""
+    """A file's encoding, so that an edit keeps it."""
 
     codec: str
     bom: bytes = b""
 
     def encode(self, text: str) -> bytes:
-        """`text` as the file's bytes; raises `UnicodeEncodeError` for what the encoding does not have."""
+        """Encode `text` as the file's bytes. Raises `UnicodeEncodeError` for a character that the encoding lacks."""
         return self.bom + text.encode(self.codec)
 
 

@@ -1,4 +1,4 @@
-"""A person's folder as a job begins with it: one commit, at the hub before the job is there."""
+"""A person's folder at a job's beginning: one commit, at the hub before the job exists."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from swarm.workspace.repository import Repository, Snapshot
 
 SEND_SECONDS = 1_800.0
 NEAR_FILES = 500
-"""So many files may differ from what the hub has of a folder, before it is given that anew."""
+"""Files that may differ from the hub's base of a folder before the hub receives a new base."""
 INCLUDE_FILE = ".worktreeinclude"
-"""Names, in the syntax of `.gitignore`, what goes with a copy of a folder although git ignores it: `.env`, say."""
+"""Lists, in the syntax of `.gitignore`, ignored files that copies of a folder include: `.env`, say."""
 _SHOWN = 10
 
 
 @dataclass(frozen=True)
 class Upload:
-    """What the hub has of a folder."""
+    """The hub's commit of a folder."""
 
     commit: str
     warnings: list[str]
-    """What it has not, and why."""
+    """Files that the commit lacks, and why."""
 
 
 def send_folder(settings: Settings, folder: Path, hub: str, job_id: str, agent_id: str) -> Upload:
-    """Send what the folder holds now, uncommitted work included, but for what is ignored. Raises `GitFailed`."""
+    """Send the folder's current files, with uncommitted changes and without ignored files. Raises `GitFailed`."""
     repository = open_snapshots(settings.state_folder(), folder)
     previous = repository.tip()
     took = repository.snapshot(previous, {"job": job_id, "agent": agent_id}, also=held_though_ignored(folder))
@@ -41,7 +41,7 @@ def send_folder(settings: Settings, folder: Path, hub: str, job_id: str, agent_i
     try:
         if (base := base_url(hub)) is not None:
             _share_base(repository, base, commit, settings.hub_token)
-        # Sent again by a client that was not answered, the folder may be another one.
+        # A client that got no answer sends again, and the folder may have changed.
         repository.push(url, commit, f"refs/swarm/{agent_id}/0-{commit[:12]}", settings.hub_token, seconds=SEND_SECONDS)
     except GitFailed as error:
         raise GitFailed(
@@ -52,12 +52,12 @@ def send_folder(settings: Settings, folder: Path, hub: str, job_id: str, agent_i
 
 
 def _share_base(repository: Repository, url: str, commit: str, token: str | None) -> None:
-    """Have the hub hold most of a folder once for all of its jobs: what a push to a job's repository brings then is the rest."""
+    """Push a folder's base once for all of its jobs; a push to a job's repository then sends only the rest."""
     noted = repository.git_dir / "swarm-base"
     known = noted.read_text().strip() if noted.exists() else ""
     with suppress(GitFailed):
         near = known and len(repository.changed_paths(known, commit)) <= NEAR_FILES
-        # Each base is told of with every push, so there had better be few.
+        # Every push lists each base, so there should be few.
         if near and repository.find(url, f"refs/swarm/base/{known}", token) == known:
             return
     repository.push(url, commit, f"refs/swarm/base/{commit}", token, seconds=SEND_SECONDS)
@@ -65,7 +65,7 @@ def _share_base(repository: Repository, url: str, commit: str, token: str | None
 
 
 def held_though_ignored(folder: Path) -> list[bytes]:
-    """What is held although git ignores it: what the person's own repository has, and what `.worktreeinclude` names."""
+    """Return ignored files that copies include: those in the person's own repository, and those in `.worktreeinclude`."""
     found = _list(folder, "--cached", "--exclude-standard")
     if (folder / INCLUDE_FILE).is_file():
         found += _list(folder, "--others", f"--exclude-from={folder / INCLUDE_FILE}")

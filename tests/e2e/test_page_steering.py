@@ -20,7 +20,7 @@ def question_box(tab: Tab) -> Any:
 def test_a_job_is_started_its_plan_approved_and_its_question_answered(site: Site, tab: Tab) -> None:
     page = tab.open("#/start")
     page.set_viewport_size({"width": 1200, "height": 640})  # a click fails where something lies over the button
-    page.get_by_label("What is to be done").fill("Greet me")
+    page.get_by_role("textbox", name="Task", exact=True).fill("Greet me")
     page.get_by_label("Folder it works in").fill(str(site.fleet.workspace))
     page.get_by_role("combobox", name="Mode", exact=True).select_option("plan")
     page.get_by_role("button", name="Start").click()
@@ -32,7 +32,7 @@ def test_a_job_is_started_its_plan_approved_and_its_question_answered(site: Site
     box.get_by_role("combobox", name="Mode from now on").select_option("default")
     box.get_by_role("button", name="Approve the plan").click()
     box.get_by_role("button", name="中文").click()
-    expect(box).to_contain_text("asks for leave")
+    expect(box).to_contain_text("asks for permission")
     expect(box.locator(".diff-new")).to_contain_text("Hello, in 中文!")
     box.get_by_label("Why not").fill("not now")
     box.get_by_role("button", name="Deny").click()

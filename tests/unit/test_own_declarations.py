@@ -123,7 +123,7 @@ def shop(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
 @pytest.mark.parametrize(
     ("way", "message"),
     [
-        ("loop", r"did not end within 0\.3 s and was interrupted. What it had done until then holds"),
+        ("loop", r"did not end within 0\.3 s and was interrupted. Its effects until then remain"),
         ("sleep", r"did not end within 0\.3 s and was interrupted"),
         ("look", ""),
     ],

@@ -1,5 +1,5 @@
-"""The fleet as an MCP server: whoever has a client (an editor, another agent) starts jobs, follows, answers and cancels them.
+"""The fleet as an MCP server: clients (an editor, another agent) start, follow, answer and cancel jobs.
 
-Only `server` knows the protocol's SDK. Nothing is kept here: any number of these serve the same swarm, and a client that
-comes back finds its jobs as they are.
+Only `server` uses the protocol's SDK. No state is kept here: any number of servers serve the same swarm, and a returning
+client finds its jobs.
 """

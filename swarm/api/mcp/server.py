@@ -1,4 +1,4 @@
-"""Speaks the protocol: the fleet's tools over stdio, and over streamable HTTP to whoever has a key of the HTTP API."""
+"""Serve the fleet's tools over stdio, and over streamable HTTP to clients with a key of the HTTP API."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ log = logging.getLogger("swarm.mcp")
 PATH = "/mcp"
 _KEY = "swarm.key"
 _INSTRUCTIONS = """\
-A swarm runs tasks on a fleet: each job is a tree of agents, and goes on by itself until it ends.
-start_job returns a job's id at once. get_job with wait_seconds (at most 50) returns when it has ended or needs somebody; call it again
-as long as it has not. Do something else meanwhile if you like. A question in a job's state holds an agent up until it is answered with
-answer_question; permissions are for the person to give. The answer of a job that has ended is in its state; read_transcript tells how
-it came about."""
+A swarm runs tasks on a fleet: each job is a tree of agents, and runs by itself until it ends.
+start_job returns a job's id at once. get_job with wait_seconds (at most 50) returns when the job has ended or has a question; otherwise,
+call it again. You may do other work meanwhile. A question in a job's state blocks an agent until it is answered with
+answer_question; only the person gives permissions. An ended job's answer is in its state; read_transcript shows how
+it was found."""
 _Context = ServerRequestContext[Any, Any]
 
 
 class _Gone(Exception):
-    """Nobody waits for the call any more."""
+    """The client no longer waits for the call."""
 
 
 class FleetServer:
-    """One server; `local` is who calls over stdio, None where every request brings a key."""
+    """One server; `local` is the key of calls over stdio, None if every request brings a key."""
 
     def __init__(self, fleet: Swarm, folder: Path, *, local: ApiKey | None, ready: Callable[[], None]) -> None:
         self._fleet, self._folder, self._local, self._ready = fleet, folder, local, ready
@@ -128,7 +128,7 @@ def _describe(tool: Operation) -> types.Tool:
 
 
 def serve_stdio(server: FleetServer) -> None:
-    """Serve whoever started this process, until its standard input ends."""
+    """Serve the parent process until standard input ends."""
 
     async def serve() -> None:
         async with stdio_server() as (reading, writing):
@@ -138,12 +138,12 @@ def serve_stdio(server: FleetServer) -> None:
 
 
 def make_http(server: FleetServer, fleet: Swarm, host: str) -> ASGIApp:
-    """The application: `/mcp`, for requests with a key. It has no sessions, so requests of one client may go to several servers."""
+    """Make the application: `/mcp`, for requests with a key. It has no sessions: one client's requests may go to several servers."""
     return _Guard(server.protocol.streamable_http_app(streamable_http_path=PATH, stateless_http=True, host=host), fleet)
 
 
 class _Guard:
-    """Lets requests pass that bring a key, and says whose they are."""
+    """Admits requests with a valid key, and attaches the key."""
 
     def __init__(self, app: ASGIApp, fleet: Swarm) -> None:
         self._app, self._keys = app, ApiKeys(fleet.store.keyspace)

@@ -1,6 +1,6 @@
-"""The tools that clients have: operations, and what only models need of them.
+"""The tools of clients: operations, and a tool that only models need.
 
-No call is long: what takes time is waited for by calling again, so no client's time limit cuts it off.
+No call is long: clients wait by calling again, so no client's time limit interrupts them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from swarm.core.ids import root_agent_id
 
 _PAGE = 400
 _COSTS = "each tool costs every client's context; programs have it over HTTP"
-_SHARED = "what a job's agents share is for them; their answer tells what came of it"
+_SHARED = "a job's agents share it among themselves; the answer holds the result"
 LEFT_OUT: dict[str, str] = {
     "get_agent": "list_agents tells it",
     "get_transcript": "read_transcript tells it as text",
@@ -52,7 +52,7 @@ def read_transcript(
     agent: Annotated[str, Field(description="An agent's id; a job's id stands for its first agent.")],
     after: Annotated[int, Field(ge=0, description="The `next` of the call before.")] = 0,
 ) -> TranscriptText:
-    """An agent's history, part by part: its task, what it said, its calls and their results."""
+    """An agent's history, part by part: its task, its replies, its calls and their results."""
     agent_id = root_agent_id(agent) if agent.startswith("job-") else agent
     store = call.swarm.store
     length = store.agents.get(agent_id).length
@@ -64,7 +64,7 @@ _DEFAULTS: dict[str, Any] = {
     "until": (Until, "attention"),
     "workspace": (Annotated[Folder | None, Field(description="Absolute path. Default: this server's folder.")], None),
 }
-"""Fields whose default is another one here: a model that waits is told of questions, and a server over stdio has a folder."""
+"""Fields with another default here: a waiting model is notified of questions, and a server over stdio has a folder."""
 
 
 def _mount(one: Operation) -> Operation:

@@ -12,7 +12,7 @@ _MAX_TEXT = 3_000
 
 
 def render_part(items: Iterable[Item], after: int) -> tuple[str, int]:
-    """The items that follow number `after`, as many as there is room for, and the number of the last one of them."""
+    """Render the items after number `after`, as many as fit; return the text and the number of its last item."""
     told = (
         (number, as_text(item, lambda text: cut(text, _MAX_TEXT), inputs=True))
         for number, item in enumerate(items, after + 1)

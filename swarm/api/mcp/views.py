@@ -1,4 +1,4 @@
-"""Results as models read them: little enough to read each time, and everything to act on. `shown_type` and `show` go by the type."""
+"""Results for models: short enough to read each time, and complete enough to act on. `shown_type` and `show` go by the type."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class AgentLine(BaseModel):
     label: str
     state: str
     activity: str = ""
-    """What it does just now, or why nobody can run it."""
+    """The agent's current activity, or why no worker can run it."""
     parent: str = ""
 
 
@@ -40,7 +40,7 @@ class QuestionView(BaseModel):
     title: str
     detail: str
     answers: list[str]
-    """What can be answered; empty: any words."""
+    """The possible answers; empty: any text."""
     expires_in_seconds: int
 
 
@@ -52,21 +52,21 @@ class JobState(BaseModel):
     state: str
     ended: bool
     answer: str = ""
-    """What came of it, once it has ended."""
+    """The job's result, once it has ended."""
     data: Any = None
     """The answer as data, if a schema was given."""
     reason: str = ""
     questions: list[QuestionView] = []
-    """They wait for an answer; their agents do, too."""
+    """Open questions; their agents wait for the answers."""
     unread_messages: int = 0
-    """From its agents to the person."""
+    """Unread messages from the job's agents to the person."""
     at_work: list[AgentLine] = []
-    """Agents that have not ended, the first of them."""
+    """The first of the agents that have not ended."""
     agents: int = 0
     tokens: int = 0
     cost_usd: float = 0.0
     note: str = ""
-    """Why it does not go on, where that is known."""
+    """Why the job does not continue, if known."""
     warnings: list[str] = []
 
 
@@ -75,11 +75,11 @@ class EndedLine(BaseModel):
 
     agent: AgentLine
     ended: int
-    """How many agents that ended."""
+    """Number of agents that the cancellation ended."""
 
 
 def shown_type(kind: type[BaseModel]) -> type[BaseModel]:
-    """The type that models see of an operation's result."""
+    """Return the type of an operation's result for models."""
     if kind in _SHOWN:
         return _SHOWN[kind][0]
     lists = {name: get_args(field.annotation) for name, field in kind.model_fields.items()}
@@ -92,7 +92,7 @@ def shown_type(kind: type[BaseModel]) -> type[BaseModel]:
 
 
 def show(swarm: Swarm, found: Any) -> Any:
-    """An operation's result as models see it."""
+    """Convert an operation's result for models."""
     if isinstance(found, dict):
         return {name: _show_list(each) for name, each in found.items()}
     return _SHOWN[type(found)][1](swarm, found) if type(found) in _SHOWN else found
@@ -146,7 +146,7 @@ def _show_question(question: Question) -> QuestionView:
 
 
 def cut(text: str, most: int) -> str:
-    """The text, or its beginning and how much of it is left out."""
+    """Return the text, or its beginning and the number of characters left out."""
     return text if len(text) <= most else f"{text[:most]}\n[{len(text) - most:,} characters more]"
 
 
@@ -156,10 +156,10 @@ _SHOWN: dict[type[BaseModel], tuple[type[BaseModel], Callable[[Swarm, Any], Base
     CancelledAgent: (EndedLine, lambda swarm, one: EndedLine(agent=_show_agent(one.agent), ended=one.ended)),
     Question: (QuestionView, lambda swarm, one: _show_question(one)),
 }
-"""Of a result's type: the type that is shown, and how."""
+"""Result type → the type shown to models, and the conversion."""
 _LISTED: dict[type[BaseModel], tuple[type[BaseModel], Callable[[Any], BaseModel]]] = {
     JobView: (JobState, lambda one: JobState(**_outline(one))),
     AgentView: (AgentLine, _show_agent),
     Question: (QuestionView, _show_question),
 }
-"""The same of what a list holds: jobs are without answers and agents there."""
+"""List item type → the type shown to models, and the conversion: jobs have no answers and agents there."""

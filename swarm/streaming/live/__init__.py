@@ -1,1 +1,1 @@
-"""One live model of a job, for everybody who watches: a snapshot, and patches that fold into it."""
+"""One live model of a job, for all watchers: a snapshot, and patches that fold into it."""

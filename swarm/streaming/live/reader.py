@@ -1,7 +1,7 @@
-"""Reading snapshots and patches from the store: what everything that shows a job live is fed by.
+"""Read snapshots and patches from the store, for every live view of a job.
 
-A patch reads the agents that its events name, and nothing else of the tree, so watching a thousand agents costs what they do, not what
-they are.
+A patch reads only the agents that its events name. So the cost of watching a thousand agents depends on their activity, not on
+their number.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ _ASKING = frozenset({"question", "answered"})
 
 
 class LiveReader:
-    """Reads what people watch. Safe to share between threads."""
+    """Reads jobs for watchers. Safe to share between threads."""
 
     def __init__(self, store: Store) -> None:
         self._store, self._questions = store, store.questions
 
     def snapshot(self, job_id: str) -> LiveSnapshot:
-        """The job as it stands now. Raises `UnknownAgent`."""
-        # The cursor first: what happens meanwhile is told twice, never missed.
+        """Read the job's current state. Raises `UnknownAgent`."""
+        # The cursor first: a concurrent event is reported twice, never missed.
         cursor = self.last_event(job_id)
         agents = self.agents(self._store.agents.ids([job_id]))
         questions = self._questions.open(job_id)
         job = self._jobs([job_id], questions).get(job_id)
         if job is None:
-            raise UnknownAgent(f"no job {job_id}; `swarm jobs` lists those that exist")
+            raise UnknownAgent(f"no job {job_id}; `swarm jobs` lists the existing jobs")
         return LiveSnapshot(job_id, cursor, self._store.jobs.seq(job_id), job, agents, questions)
 
     def patch(
         self, job_id: str, after: LiveSnapshot | Patch, events: Sequence[Event], *, at_work: bool = False
     ) -> Patch:
-        """What these events, the next ones, have changed. `at_work` also reads those anew who run or are about to: their activity
-        and why nobody serves them change without an event. Raises `UnknownAgent` for a job that has expired."""
+        """Read the changes of these next events. `at_work` also reads running and queued agents again: their activity, and why no
+        worker takes them, change without an event. Raises `UnknownAgent` if the job has expired."""
         ids = touched(events)
         if at_work:
             ids = list(dict.fromkeys([*ids, *self._store.jobs.at_work(job_id, _LOOKED_AT_IN_LINE)]))
@@ -63,29 +63,29 @@ class LiveReader:
         )
 
     def jobs(self, job_ids: Sequence[str]) -> dict[str, Row]:
-        """The rows of those of these jobs that exist, in their order."""
+        """Read the rows of the existing ones of these jobs, in their order."""
         return self._jobs(job_ids, self._questions.open())
 
     def agents(self, agent_ids: Sequence[str]) -> dict[str, Row]:
-        """The rows of those of these agents that exist, in their order."""
+        """Read the rows of the existing ones of these agents, in their order."""
         return self._rows(agent_ids, self._store.agents.records(agent_ids, AGENT_FIELDS))
 
     def agents_of(self, job_id: str) -> list[Row]:
-        """The rows of a job's agents, parents before their children; none if it has expired."""
+        """Read the rows of a job's agents, parents before their children; none if it has expired."""
         return list(self.agents(self._store.agents.ids([job_id])).values())
 
     def events(self, job_id: str, after: str, count: int = 500) -> list[Event]:
-        """The job's first events after that one."""
+        """Read the job's first events after the cursor `after`."""
         found = self._store.streams.after(("events", job_id), after, count)
         return [read_event(entry_id, fields) for entry_id, fields in found]
 
     def messages(self, events: Sequence[Event], job_id: str) -> list[Message]:
-        """The messages to the job's person that these events tell of."""
+        """Read the messages to the job's person that these events name."""
         ids = [event.fields["id"] for event in events if event.kind == "message" and event.fields.get("to") == "user"]
         return [message for each in ids if (message := self._store.mail.get(job_id, each)) is not None]
 
     def last_event(self, job_id: str) -> str:
-        """The cursor of the last event there is."""
+        """Return the cursor of the job's last event."""
         return self._store.streams.last(("events", job_id))
 
     def _jobs(self, job_ids: Sequence[str], questions: Sequence[Question]) -> dict[str, Row]:
@@ -104,7 +104,7 @@ class LiveReader:
         }
 
     def _find_lacks(self, queued: Iterable[Mapping[str, str | None]]) -> dict[str, str]:
-        """By what they need, why nobody can serve those that wait."""
+        """Needs of queued agents → why no worker can take them."""
         wanted = {record["needs"] or "{}" for record in queued}
         if not wanted:
             return {}
@@ -113,7 +113,7 @@ class LiveReader:
 
 
 class WatchedJob:
-    """A job for somebody who watches it: read in whole once, and then what has changed."""
+    """A job for one watcher: read completely once, and then only its changes."""
 
     def __init__(self, store: Store, job_id: str) -> None:
         self._reader, self._job_id = LiveReader(store), job_id
@@ -121,11 +121,11 @@ class WatchedJob:
 
     @property
     def agents(self) -> list[Row]:
-        """The rows of its agents when it was looked at last, parents before their children."""
+        """The rows of the job's agents at the last look, parents before their children."""
         return [] if self._now is None else list(self._now.agents.values())
 
     def look(self, events: Sequence[Event] | None = None) -> LiveSnapshot:
-        """As it stands now; `events` are those that have come, if the caller has them. Raises `UnknownAgent`."""
+        """Read the job's current state; `events` are the new ones, if the caller has them. Raises `UnknownAgent`."""
         if self._now is None:
             self._now = self._reader.snapshot(self._job_id)
         else:
@@ -135,7 +135,7 @@ class WatchedJob:
 
 
 def _row_of(job_id: str, now: JobNow | None, questions: Sequence[Question]) -> Row | None:
-    """The row of a job; None if it does not exist."""
+    """Make the row of a job; None if it does not exist."""
     if now is None:
         return None
     asked = sum(question.job_id == job_id and not question.to for question in questions)

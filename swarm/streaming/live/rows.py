@@ -1,7 +1,7 @@
-"""Agents and jobs as those see them who watch: rows, small enough that a patch may hold many. Pure.
+"""Rows of agents and jobs for watchers, small enough that a patch may hold many. Pure.
 
-A row is a JSON object; the page in Flower gets it as it is. It is made from the record as Redis has it, without a typed view in
-between: a tree of a thousand agents is read in whole whenever somebody opens it.
+A row is a JSON object; the page in Flower gets it unchanged. It is made directly from the record in Redis, without a typed view:
+opening the page of a job reads its whole tree, which may have a thousand agents.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ AGENT_FIELDS = (
     *_COUNTS,
     *("cost", "depth", "needs", "model", "rehearsed", "waited", "unread", "unread_notes", "deaths", "verdicts"),
 )
-"""What is read of an agent's record."""
+"""Fields read from an agent's record."""
 JOB_FIELDS = (
     *("root", "title", "digest", "workspace", "state", "reason", "created", "ended", "agents", "unread", "deadline"),
     *("max_running", "max_tokens", "max_cost", "reserved_tokens", "reserved_cost", "cost", "rehearsed", "map"),
     *_COUNTS,
 )
-"""What is read of a job's record."""
+"""Fields read from a job's record."""
 
 
 def agent_row(agent_id: str, found: Record, unserved: str = "") -> Row:
-    """The row of an agent that exists; its counters are its own, without those of the agents below it."""
+    """Make the row of an existing agent; its counters exclude the agents below it."""
     row: Row = {
         "id": agent_id,
         "depth": _count(found, "depth"),
@@ -74,7 +74,7 @@ def agent_row(agent_id: str, found: Record, unserved: str = "") -> Row:
 
 
 def job_row(job_id: str, found: Record, *, running: int, queued: int, questions: int) -> Row:
-    """The row of a job that exists: how many of its agents run and stand in line, and what its person is asked."""
+    """Make the row of an existing job, with the numbers of running agents, queued agents and open questions."""
     row: Row = {"id": job_id, "root_id": found["root"], "running": running, "queued": queued, "questions": questions}
     row |= {name: found[name] or "" for name in ("title", "digest", "workspace", "state", "reason", "map")}
     row |= {name: _time(found, field) for name, field in (("created_at", "created"), ("ended_at", "ended"))}
@@ -93,7 +93,7 @@ def job_row(job_id: str, found: Record, *, running: int, queued: int, questions:
 
 
 def _cost(found: Record) -> Row:
-    """What was paid, nothing for a rehearsal; and what the limits go by."""
+    """Return the paid cost, 0 for a rehearsal, and the cost that counts for limits."""
     reckoned, rehearsed = _count(found, "cost") / NANO, bool(found["rehearsed"])
     return {"cost_usd": 0.0 if rehearsed else reckoned, "reckoned_usd": reckoned, "rehearsed": rehearsed}
 

@@ -1,7 +1,7 @@
-"""A job as those see it who watch: a snapshot, patches, and how they fold. Pure.
+"""A job for watchers: a snapshot, patches, and their folding. Pure.
 
-Guarantee: the patches that follow a snapshot's cursor, folded into it in order, give the snapshot of the moment of the last one.
-What a patch holds is absolute, so one that comes twice, or tells what the snapshot has already, changes nothing.
+Guarantee: the patches after a snapshot's cursor, folded into it in order, give the snapshot at the time of the last one.
+Values in a patch are absolute, so a repeated patch, or one that the snapshot already includes, changes nothing.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ class LiveSnapshot:
 
     job_id: str
     events: str
-    """Cursor of the job's event stream: patches are made of what comes after it."""
+    """Cursor of the job's event stream: patches are made of the events after it."""
     seq: int
     """The job's last number."""
     job: Row
     agents: Mapping[str, Row]
-    """By id, in the order in which they were made: parents before their children."""
+    """Agent id → row, in the order of creation: parents before their children."""
     questions: Sequence[Question]
-    """Those that are open, oldest first."""
+    """Open questions, oldest first."""
 
 
 @dataclass(frozen=True)
 class Patch:
-    """What has changed since: nothing of what is not there, or None."""
+    """Changes since a snapshot: missing or None fields are unchanged."""
 
     events: str
     seq: int
@@ -40,26 +40,26 @@ class Patch:
     agents: Mapping[str, Row] = field(default_factory=dict)
     questions: Sequence[Question] | None = None
     at: float = 0.0
-    """When it was read, by the server's clock."""
+    """When the patch was read, by the server's clock."""
     happened: Sequence[Event] = ()
-    """The events that it was made of."""
+    """The events that the patch was made of."""
 
 
 def fold(snapshot: LiveSnapshot, patch: Patch) -> LiveSnapshot:
-    """The snapshot with the patch's changes."""
+    """Apply the patch's changes to the snapshot."""
     return replace(
         snapshot,
         events=patch.events,
         seq=max(snapshot.seq, patch.seq),
         job=snapshot.job if patch.job is None else patch.job,
-        # Those that are known keep their places, new ones come after them.
+        # Known agents keep their places; new ones come after them.
         agents={**snapshot.agents, **patch.agents},
         questions=snapshot.questions if patch.questions is None else patch.questions,
     )
 
 
 def touched(events: Sequence[Event]) -> list[str]:
-    """The agents whose rows these events may have changed, in the order of the events."""
+    """Find the agents whose rows these events may have changed, in the order of the events."""
     ids = [
         agent_id
         for event in events

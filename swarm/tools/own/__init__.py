@@ -17,7 +17,7 @@ from swarm.tools.own.threads import run_here
 
 
 def make_tool(declaration: Declaration) -> Tool:
-    """The tool that a declared function is."""
+    """Make the tool for a declared function."""
     parameters = declaration.parameters
 
     def run(context: ToolContext, given: dict[str, Any]) -> ToolResult:
@@ -41,7 +41,7 @@ def make_tool(declaration: Declaration) -> Tool:
 
 
 def tell_of(declaration: Declaration, context: ToolContext, stopped: threading.Event) -> Told:
-    """What a function is told of a call, which must end once `stopped` is set."""
+    """Return a function's context of a call, which must end once `stopped` is set."""
     name = declaration.row.name
     return Told(
         tool=name,

@@ -30,7 +30,7 @@ _TAIL = 2_000
 def run_sandboxed(
     declaration: Declaration, context: ToolContext, given: dict[str, Any]
 ) -> tuple[Rendered, tuple[str, ...]]:
-    """The result, and what was held of what the call left for others to obey. Raises `ToolError`."""
+    """Return the result, and the held files that other programs would obey. Raises `ToolError`."""
     if context.confine is None:
         raise ToolError(f"{declaration.row.name} runs in a sandbox only, and there is none here")
     row, mark = declaration.row, secrets.token_hex(8)
@@ -65,7 +65,7 @@ def _describe(declaration: Declaration, context: ToolContext, given: dict[str, A
 
 
 def _importable() -> Iterator[Path]:
-    """What the function's process must be able to read to be the same program. Never a home, nor what holds one."""
+    """Yield the folders that the function's process imports from. Never a home, nor a folder that holds one."""
     home = Path.home().resolve()
     for folder in dict.fromkeys(Path(entry).resolve() for entry in sys.path if entry):
         if folder.exists() and not home.is_relative_to(folder):
@@ -87,7 +87,7 @@ def _read(declaration: Declaration, context: ToolContext, outcome: ProcessResult
         raise ToolError(f"{name} did not end within {declaration.timeout_seconds:g} s and was killed.")
     tail = outcome.output[-_TAIL:].decode("utf-8", "replace")
     log.error("tool.broke", agent_id=context.agent_id, tool=name, exit_code=outcome.exit_code, output=tail)
-    lost = " (its result is longer than what is taken from a sandbox)" if outcome.discarded_bytes else ""
+    lost = " (its result exceeds the limit for a sandbox)" if outcome.discarded_bytes else ""
     raise ToolError(f"The tool {name} ended without a result: exit code {outcome.exit_code}{lost}.")
 
 
@@ -101,7 +101,7 @@ def _said(output: bytes, mark: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 class _ProgressLines:
-    """Passes on the lines of progress as they come."""
+    """Passes on lines of progress as they arrive."""
 
     def __init__(self, context: ToolContext, name: str, mark: str) -> None:
         self._context, self._name, self._mark = context, name, mark

@@ -1,8 +1,8 @@
 """A call of a function in the worker, on a thread of its own, so that the agent's can watch its time and obey a stop.
 
-What ends a call: a coroutine is cancelled at its next `await`. A function that asks for its context has a second to see
-`cancelled()`; then, as for every other one, `ToolStopped` is raised at its next bytecode. What waits inside of C (a database driver's
-call without a time limit, say) goes on until that returns: only a sandboxed function is ended in any case.
+To end a call, a coroutine is cancelled at its next `await`. A function that asks for its context has a second to see
+`cancelled()`. Then, as in every other function, `ToolStopped` is raised at its next bytecode. A wait inside of C (a database driver's
+call without a time limit, say) continues until it returns: only a sandboxed function is ended in any case.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _INTERRUPT_SECONDS = 2.0
 def run_here(
     declaration: Declaration, stopped: threading.Event, arguments: dict[str, Any], check: Callable[[], None]
 ) -> object:
-    """What the function returns. `check` raises when the agent must stop; `stopped` is set when the call must end.
+    """Return the function's result. `check` raises when the agent must stop; `stopped` is set when the call must end.
 
-    Raises what the function raises, and `ToolError` once its time is over.
+    Raises the function's own errors, and `ToolError` once its time has passed.
     """
     call, limit = _ThreadCall(declaration, stopped, arguments), time.monotonic() + declaration.timeout_seconds
     call.start()
@@ -57,8 +57,8 @@ def run_here(
 def _explain(declaration: Declaration, *, ended: bool) -> str:
     name, seconds = declaration.row.name, f"{declaration.timeout_seconds:g} s"
     if not ended:
-        return f"{name} has not ended within {seconds} and could not be interrupted: it goes on, and may still take effect."
-    effect = " What it had done until then holds." if declaration.row.has_effects else ""
+        return f"{name} has not ended within {seconds} and could not be interrupted: it continues, and may still take effect."
+    effect = " Its effects until then remain." if declaration.row.has_effects else ""
     return f"{name} did not end within {seconds} and was interrupted.{effect}"
 
 
@@ -99,7 +99,7 @@ class _ThreadCall(threading.Thread):
     def end(self) -> None:
         self._ending.set()
         if self._cancel is not None:
-            with suppress(RuntimeError):  # its loop is over
+            with suppress(RuntimeError):  # its loop has ended
                 self._cancel()
         if self._cancel is not None or self.declaration.parameters.context:
             self.join(_OWN_WAY_SECONDS)

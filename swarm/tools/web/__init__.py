@@ -1,1 +1,1 @@
-"""The web for agents: fetching a page where addresses of one's own are out of reach, reading it, searching."""
+"""The web for agents: fetching pages of public addresses, reading them, searching."""

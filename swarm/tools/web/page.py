@@ -1,4 +1,4 @@
-"""One page from the web: bounded in time, size and redirects, over connections whose address was looked at."""
+"""One page from the web: bounded in time, size and redirects, over connections whose address was checked."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ _HEADERS = {
 
 @dataclass(frozen=True)
 class WebPage:
-    """What a server sent."""
+    """A server's response."""
 
     url: str
-    """Where it came from, after redirects."""
+    """The page's address after redirects."""
     status: int
     kind: str
-    """Its media type, in lower case; empty if none was named."""
+    """The media type, in lower case; empty if none was named."""
     charset: str
     body: bytes
     complete: bool = True
     """Nothing was left out for its size."""
     moved_to: str = ""
-    """Where it is instead, on another host: that is for the caller to ask for, under its own rules."""
+    """The new address on another host: the caller fetches it under its own rules."""
 
 
 class Looking(httpx2.BaseTransport):
-    """Connects to the address that was looked at; certificates and the `Host` header are still the name's. Without a reach to any."""
+    """Connects to the checked address, with the name's certificate and `Host` header. Without a reach, to any address."""
 
     def __init__(self, reach: Reach | None) -> None:
         self._reach = reach
@@ -67,7 +67,7 @@ class Looking(httpx2.BaseTransport):
 
     @contextmanager
     def ending(self, seconds: float) -> Iterator[None]:
-        """End the connection after so long: no timeout of a single read holds whoever sends a byte now and then."""
+        """End the connection after `seconds`: a timeout of single reads does not stop a server that sends a byte now and then."""
         timer = threading.Timer(seconds, self._hang_up)
         timer.daemon = True
         timer.start()
@@ -105,7 +105,7 @@ def fetch(url: str, reach: Reach, check: Callable[[], None] = lambda: None) -> W
 
 
 def parse(url: str) -> httpx2.URL:
-    """The address, if it is one that can be fetched. Raises `ToolError`."""
+    """Parse an address that can be fetched. Raises `ToolError`."""
     try:
         at = httpx2.URL(url)
     except (httpx2.InvalidURL, ValueError, UnicodeError) as error:
@@ -162,7 +162,7 @@ def post(
     seconds: float,
     check: Callable[[], None] = lambda: None,
 ) -> tuple[int, bytes]:
-    """Send `body`; returns the status and the answer, cut at `MAX_BYTES`. `reach` None: wherever the address leads.
+    """Send `body`; returns the status and the answer, cut at `MAX_BYTES`. `reach` None: any address.
 
     Raises `ToolError` for an address that is none, or out of reach, and httpx2's errors.
     """

@@ -9,7 +9,7 @@ from swarm.core.errors import ToolError
 from swarm.tools.web.page import WebPage
 
 MAX_HTML_CHARACTERS = 1_000_000
-"""Of a longer page only the beginning is read: making text of it takes seconds a megabyte."""
+"""Only so much of a longer page is read, because converting it to text takes seconds per megabyte."""
 _HTML = ("text/html", "application/xhtml+xml")
 _ALSO_TEXT = re.compile(r"application/(.*\+)?(json|xml|yaml|javascript|x-ndjson|toml|sql)|image/svg\+xml")
 _UNSEEN = ["script", "style", "noscript", "template", "svg", "iframe", "canvas", "form", "nav"]
@@ -17,7 +17,7 @@ _EMPTY_LINES = re.compile(r"\n\s*\n\s*\n+")
 
 
 def read_page(page: WebPage) -> str:
-    """Its text: HTML as Markdown, other text as it is. Raises `ToolError` for what is not text."""
+    """Return a page's text: HTML as Markdown, other text unchanged. Raises `ToolError` for other content."""
     kind = page.kind or _guess(page.body)
     if not (kind.startswith("text/") or kind in _HTML or _ALSO_TEXT.fullmatch(kind)):
         raise ToolError(
@@ -56,7 +56,7 @@ def _to_markdown(html: str) -> str:
         head.decompose()
     try:
         text = MarkdownConverter(heading_style="ATX", strip=["img"]).convert_soup(soup)
-    except RecursionError:  # as deep as no page for people is
+    except RecursionError:  # deeper than any page for people
         text = soup.get_text("\n", strip=True)
     text = _EMPTY_LINES.sub("\n\n", text).strip()
     return f"# {title}\n\n{text}" if title and not text.startswith("# ") else text

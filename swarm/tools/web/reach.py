@@ -1,8 +1,8 @@
 """Which hosts may be fetched from: decided by the address that the connection then goes to, not by the name.
 
-A name is resolved once, here, and the connection is made to the address that was looked at: a name that means another
-address a moment later leads nowhere else. Every spelling of an address (decimal, octal, hexadecimal, IPv6 around IPv4)
-is what the system's resolver makes of it.
+A name is resolved once, here, and the connection is made to the checked address: a name that means another
+address a moment later leads nowhere else. The system's resolver decodes every spelling of an address (decimal, octal,
+hexadecimal, IPv6 around IPv4).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Address = IPv4Address | IPv6Address
 Resolver = Callable[[str, int], list[str]]
 
 _CARRYING = tuple(map(ip_network, ("::/96", "64:ff9b::/96", "64:ff9b:1::/48", "2001::/32", "2002::/16")))
-"""IPv6 that another machine, or this kernel, turns into IPv4: what it leads to cannot be told from here."""
+"""IPv6 that another machine, or this kernel, translates to IPv4: the target is unknown here."""
 
 
 def resolve(host: str, port: int) -> list[str]:
@@ -42,7 +42,7 @@ def own_addresses() -> set[str]:
 
 @dataclass(frozen=True)
 class Reach:
-    """What may be fetched from."""
+    """The hosts that may be fetched from."""
 
     private: bool = False
     """Private networks, too."""
@@ -84,7 +84,7 @@ class Reach:
 
 
 def find_reach(settings: Settings, *, private: bool) -> Reach:
-    """What this worker reaches for others: never this host or Redis, but for hosts that the operator has named."""
+    """Return what this worker may reach for others: never this host or Redis, except hosts that the operator has named."""
     excepted = {host.strip() for host in settings.web_hosts.split(",") if host.strip()}
     never = own_addresses() | set(resolve_hosts(redis_hosts(settings)))
     return Reach(private=private, never=never, excepted=excepted)

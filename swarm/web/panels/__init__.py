@@ -1,8 +1,8 @@
-"""The panels of the page: what each shows, and how a capability adds one.
+"""The panels of the page, and how a capability adds one.
 
 A panel is one `Panel` in `PANELS` and one ES module of the same name in `static/panels/`. The module's default export is a Preact
-component, which is given what `read` returns; the page loads it when it is shown first, and again whenever an event of a kind in
-`stale_on` has come.
+component, which receives the result of `read`. The page loads it when it is first shown, and again after every event of a kind in
+`stale_on`.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from swarm.web.panels import capabilities, costs
 
 @dataclass(frozen=True)
 class PanelRequest:
-    """What somebody asks a panel for."""
+    """A request to a panel."""
 
     swarm: Swarm
     job_id: str
-    """A job that exists."""
+    """Id of an existing job."""
     agent_id: str | None
-    """The agent that is open in the page."""
+    """Id of the agent open in the page."""
     query: Mapping[str, str]
     body: Mapping[str, Any]
-    """Of an act."""
+    """The body of an act."""
     user: str
-    """Who asks, as the login has it."""
+    """The visitor's name from the login."""
 
 
 Respond = Callable[[PanelRequest], Any]
-"""Returns JSON. Raises `BadRequest`, `NotThere`, or an error of the swarm's."""
+"""Returns JSON. Raises `BadRequest`, `NotThere`, or another error of the swarm."""
 
 
 @dataclass(frozen=True)
@@ -44,13 +44,13 @@ class Panel:
     read: Respond
     scope: Literal["job", "agent"] = "job"
     acts: Mapping[str, Respond] = field(default_factory=dict)
-    """What can be done in it, by name. They pass the page's guard like every other act."""
+    """The panel's acts by name. They pass the page's guard like every other act."""
     stale_on: frozenset[str] = frozenset()
-    """The kinds of events after which what it shows is out of date."""
+    """Kinds of events after which the panel's data is out of date."""
 
 
 def describe_panel(panel: Panel) -> dict[str, Any]:
-    """A panel as the browser needs to know it."""
+    """Return a panel's description for the browser."""
     return {
         "name": panel.name,
         "title": panel.title,

@@ -1,4 +1,4 @@
-"""The panels of what a job's agents have: board, scratchpad, memory, MCP servers, limits of the model."""
+"""Panels of a job's shared resources: board, scratchpad, memory, MCP servers, limits of the model."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def read_pad(swarm: Swarm, job_id: str, page: str | None) -> dict[str, Any]:
 
 
 def read_memory(swarm: Swarm, job_id: str, query: Mapping[str, str]) -> dict[str, Any]:
-    """The pages of the job's shelves, or one page with its text and versions. Raises `MemoryRefused`."""
+    """Read the pages of the job's memory stores, or one page with its text and versions. Raises `MemoryRefused`."""
     memories, memory_stores = Memories(swarm.store.keyspace), _memory_stores(swarm, job_id)
     if "page" not in query:
         return {
@@ -69,7 +69,7 @@ def read_memory(swarm: Swarm, job_id: str, query: Mapping[str, str]) -> dict[str
 
 
 def forget_job(swarm: Swarm, job_id: str) -> dict[str, Any]:
-    """Take back what the job wrote."""
+    """Take back the job's changes to memory."""
     return {
         "pages": [
             f"{memory_store.id} {page}" for memory_store, page in take_back(Memories(swarm.store.keyspace), job_id)
@@ -98,7 +98,7 @@ def _show_memory_store(memories: Memories, memory_store: MemoryStore) -> dict[st
 
 
 def read_servers(swarm: Swarm, job_id: str) -> dict[str, Any]:
-    """The servers that travel with a job, and those that its types of agents bring along as far as they were used."""
+    """Read the servers that travel with a job, and the used servers of its types of agents."""
     pins = Pins(swarm.store.keyspace, job_id).load()
     shown = []
     for server in _configured(swarm, job_id):
@@ -126,7 +126,7 @@ def _show(pin: Pin) -> dict[str, Any]:
 
 
 def read_limits(swarm: Swarm, job_id: str) -> dict[str, Any]:
-    """Of each class its buckets and counts, and of those who wait how many are the job's."""
+    """Read each class's buckets and counts, and how many waiting agents belong to the job."""
     classes = []
     for one in read_classes(swarm.store):
         shown = asdict(one)

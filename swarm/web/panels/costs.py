@@ -1,4 +1,4 @@
-"""The panels of time and money: when each agent of a job waited and ran, and what was spent, by definition, model and agent."""
+"""Panels of time and cost: each agent's times of waiting and running, and the cost by definition, model and agent."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _STATES = {
     **dict.fromkeys(("job_started", "spawned", "woken", "handed_over", "rescued", "resumed"), "queued"),
     **{"running": "running", "parked": "parked", "ended": "ended"},
 }
-"""What an agent is after an event of this kind."""
+"""Event kind → the agent's state after it."""
 _TOKENS = ("input", "output", "cache_write", "cache_read")
 _SUMS = ("turns", "tools", *_TOKENS, "cost_usd", "reckoned_usd")
 _SHOWN_AGENTS = 100
 
 
 def read_timeline(swarm: Swarm, job_id: str) -> dict[str, Any]:
-    """A lane for each agent, parents before their children. Raises `UnknownAgent`."""
+    """Read a lane for each agent, parents before their children. Raises `UnknownAgent`."""
     reader = LiveReader(swarm.store)
     snapshot = reader.snapshot(job_id)
     events: list[Event] = []
@@ -35,7 +35,7 @@ def read_timeline(swarm: Swarm, job_id: str) -> dict[str, Any]:
 
 
 def make_spans(agents: Mapping[str, Row], events: Iterable[Event]) -> dict[str, list[list[Any]]]:
-    """By agent, the stretches of its life: state, from, to; None for one that lasts."""
+    """Make each agent's spans `[state, from, to]`; `to` is None for the current one."""
     spans: dict[str, list[list[Any]]] = {agent_id: [] for agent_id in agents}
     for event in events:
         state, lane = _STATES.get(event.kind), spans.get(event.agent_id)
@@ -49,7 +49,7 @@ def make_spans(agents: Mapping[str, Row], events: Iterable[Event]) -> dict[str, 
         row = agents[agent_id]
         first = lane[0][1] if lane else row["ended_at"]
         if row["created_at"] is not None and (first is None or row["created_at"] < first - 1):
-            # Its first events are trimmed away: what is left is when it was made, and when it began.
+            # Its first events are trimmed: only the times of creation and beginning remain.
             lane[:0] = _beginning(row, first)
     return spans
 
@@ -62,7 +62,7 @@ def _beginning(row: Row, until: float | None) -> list[list[Any]]:
 
 
 def read_cost(swarm: Swarm, job_id: str) -> dict[str, Any]:
-    """What has been spent and what may be. Raises `UnknownAgent`."""
+    """Read the cost and its limits. Raises `UnknownAgent`."""
     snapshot = LiveReader(swarm.store).snapshot(job_id)
     agents, job = list(snapshot.agents.values()), snapshot.job
     below = sum_below(snapshot.agents)
@@ -77,7 +77,7 @@ def read_cost(swarm: Swarm, job_id: str) -> dict[str, Any]:
 
 
 def sum_below(agents: Mapping[str, Row]) -> dict[str, dict[str, float]]:
-    """By agent, what those below it have spent; parents come before their children."""
+    """Sum the cost of each agent's descendants; `agents` has parents before their children."""
     below = {agent_id: {"below_usd": 0.0, "below_reckoned_usd": 0.0, "below_tokens": 0} for agent_id in agents}
     for agent_id in reversed(list(agents)):
         row = agents[agent_id]

@@ -1,4 +1,4 @@
-// The agent that is open: its question first, then what it has lived, its mail, and what it was made from; below, a message to it.
+// The open agent: its question first, then its transcript, its mail, and its order; below, a message to it.
 import { about } from "./api.mjs";
 import { activityInWords, cacheShare, clock, cost, count, duration, queueDelay, spent, tokens } from "./format.mjs";
 import { html, useMemo, useState } from "./html.mjs";
@@ -81,7 +81,7 @@ function Head({ agent, state, tree }) {
       <${Fact} name="Turns">${agent.turns}<//><${Fact} name="Tokens">${count(tokens(agent))}<//>
       <${Fact} name="Cached">${cacheShare(agent) || "–"}<//>
       <${Fact} name="Cost">${cost(spent(agent))}${agent.rehearsed ? html` <span class="aside">rehearsed</span>` : null}${sums?.agents > 1 ? html` <span class="aside">${cost(sums.cost)} with ${sums.agents - 1} below</span>` : null}<//>
-      <${Fact} name="In the queue" title="How long it has stood in the queue in all">${duration(delay)}<//>
+      <${Fact} name="In the queue" title="Total time in the queue">${duration(delay)}<//>
       <${Fact} name="Since it began">${agent.started_at ? duration((agent.ended_at ?? now) - agent.started_at) : "–"}<//>
     </dl>
     ${ends && html`<${Cancel} agent=${agent} sums=${sums} close=${() => setEnds(false)} />`}

@@ -1,10 +1,10 @@
-// The page's requests. Paths are relative to BASE, which the shell tells: Flower may be served below a prefix.
+// The page's requests. Paths are relative to BASE from the shell, because Flower may be served below a prefix.
 
 const main = document.getElementById("swarm");
 export const base = main.dataset.base;
 export const about = JSON.parse(main.dataset.about);
 
-/** A refusal, with the server's own words. `code` as in the server's errors; `offline` where there was no answer at all. */
+/** A refusal, with the server's own words. `code` as in the server's errors; `offline` if there was no answer. */
 export class Refused extends Error {
   constructor(code, message, details = {}) {
     super(message);

@@ -1,4 +1,4 @@
-// The page: the view that the address names, how well the tab hears of the swarm, and its title, which counts who waits.
+// The page: the view that the address names, the state of the connection, and the title, which counts open questions.
 import { about } from "./api.mjs";
 import { html, render, useEffect, useRef } from "./html.mjs";
 import { Job } from "./job.mjs";
@@ -22,14 +22,14 @@ function App() {
     document.title = `${waiting ? `(${waiting}) ` : ""}${place} · Swarm`;
   }, [waiting, place]);
   useEffect(() => {
-    if (world.reset) say("Some of what happened is no longer kept in Redis: everything that is shown was read anew.");
+    if (world.reset) say("Redis no longer has some events: all data on the page was read again.");
   }, [world.reset]);
   return html`<${Connection} link=${world.link} /><${View} key=${route.view === "job" ? route.job : route.view} route=${route} /><${Said} /><${Keys} />`;
 }
 
 const TROUBLES = {
-  away: "Redis does not answer. What is shown is what was known last; it goes on when Redis is back.",
-  lost: "The connection to Flower is lost. What is shown is what was known last; it is tried again.",
+  away: "Redis does not answer. The page shows the last known state and continues when Redis is back.",
+  lost: "The connection to Flower is lost. The page shows the last known state and tries again.",
 };
 
 function Connection({ link }) {

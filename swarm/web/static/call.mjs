@@ -1,4 +1,4 @@
-// A tool call, and what came of it, in one foldable line: name, what it is about, whether it succeeded, how long it took.
+// A tool call and its result in one foldable line: name, subject, success, duration.
 import { get } from "./api.mjs";
 import { duration } from "./format.mjs";
 import { html, useState } from "./html.mjs";
@@ -6,12 +6,12 @@ import { Markdown } from "./markdown.mjs";
 import { line, plain, reveal } from "./plain.mjs";
 import { Failure, Link, useAct } from "./ui.mjs";
 
-const OPENED = 3; // lines of a result that are shown without unfolding
+const OPENED = 3; // lines of a result shown without unfolding
 const LOOKS = { good: "call-done", bad: "call-failed" };
 const INSIDE = new Set(["result", "answer"]);
 const BELOW = new Set(["ruling", "hooks"]);
 
-/** `call`: the part of a reply; `fate`: what has become of it (outcome, level, agent, items); `job` for links. */
+/** `call`: the part of a reply; `fate`: its outcome (outcome, level, agent, items); `job` for links. */
 export function Call({ call, fate, job, agents, agentId }) {
   const result = fate.items.find((item) => item.kind === "result");
   const kid = agents.get(fate.agent);
@@ -26,7 +26,7 @@ export function Call({ call, fate, job, agents, agentId }) {
   ${fate.agent && html`<p class="child-link">→ <${Link} to=${{ job, agent: fate.agent }}>${kid ? line(kid.label, 120) : fate.agent}<//>${kid ? html` <span class="aside">${kid.state.replace("_", " ")}</span>` : ""}</p>`}`;
 }
 
-/** What has come of a call. */
+/** A call's result or answer. */
 function Come({ item, agentId }) {
   return html`<div class=${`result ${item.kind === "result" && item.level === "bad" ? "result-bad" : ""}`}>
     ${item.kind !== "result" && html`<p class=${item.level === "quiet" ? "aside" : "call-answer"}>${line(item.title, 300)}</p>`}
@@ -59,7 +59,7 @@ export function Input({ input, open, without = [] }) {
     : html`<details class="rest"><summary>${names.length === 1 ? plain(names[0]) : `${names.length} parameters`}</summary>${made}</details>`;
 }
 
-/** Text of an entry: a few lines first, then all that came with the page, then, if it was cut, all there is. */
+/** Text of an entry: a few lines first, then all loaded text, then, if it was cut, the whole text. */
 function Output({ entry, path, agentId }) {
   const [whole, setWhole] = useState(null);
   const [long, setLong] = useState(false);
@@ -83,7 +83,7 @@ function Output({ entry, path, agentId }) {
         ? html`<button type="button" class="more" onClick=${() => setLong(true)}>${lines.length - OPENED} more lines</button>`
         : long && html`<button type="button" class="more" onClick=${() => setLong(false)}>Show less</button>`
     }
-    ${missing && shown.length === given.length ? html`<button type="button" class="more" disabled=${act.busy} onClick=${fetchWhole}>It goes on: show all ${missing.toLocaleString()} characters</button>` : null}
+    ${missing && shown.length === given.length ? html`<button type="button" class="more" disabled=${act.busy} onClick=${fetchWhole}>Show all ${missing.toLocaleString()} characters</button>` : null}
     ${act.error && html`<${Failure} error=${act.error} />`}`;
 }
 

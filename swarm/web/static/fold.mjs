@@ -1,5 +1,5 @@
-// From a snapshot and its patches to what is known now. Pure: a patch yields a new state, and what it does not touch stays the
-// same object, so that only what changed is drawn again. A patch that comes twice changes nothing.
+// Fold patches into a snapshot. Pure: a patch yields a new state, and untouched parts stay the same
+// objects, so that only changes are drawn again. A repeated patch changes nothing.
 
 /** Compares two ids of a stream, `ms-n`. */
 export function compareIds(one, other) {
@@ -13,7 +13,7 @@ export function newFleet(listing) {
   return { jobs: new Map(listing.jobs.map((job) => [job.id, job])), needsYou: listing.needs_you, last: listing.last };
 }
 
-/** With an older page of the listing; what is known already is newer than that. */
+/** Add an older page of the listing; known jobs are newer than it. */
 export function addOlder(fleet, listing) {
   return { ...fleet, jobs: new Map([...newFleet(listing).jobs, ...fleet.jobs]), last: listing.last };
 }
@@ -27,7 +27,7 @@ export function foldFleet(fleet, patch) {
 
 // -- a job -------------------------------------------------------------------------------------------------
 
-/** `events`: what has happened since the snapshot; `stale`: panel → how often its data has changed since. */
+/** `events`: all events since the snapshot; `stale`: panel → how often its data has changed since. */
 export function newJob(snapshot) {
   return {
     id: snapshot.job.id,
@@ -59,9 +59,9 @@ export function foldJob(state, patch) {
   return next;
 }
 
-// -- the agent that is open ----------------------------------------------------------------------------------
+// -- the open agent ------------------------------------------------------------------------------------------
 
-/** `entries` is a stretch of the journal, `first` to `last`; `length` is the journal's. `words`: the reply that is being written. */
+/** `entries` is a stretch of the journal, `first` to `last`; `length` is the journal's. `words`: the reply in progress. */
 export function newAgent(detail, journal, mail) {
   return {
     id: detail.agent.id,
@@ -96,7 +96,7 @@ export function foldAgent(state, patch) {
 function foldEntries(state, entries) {
   const length = Math.max(state.length, ...entries.map((entry) => entry.n));
   const written = state.words && entries.some((entry) => entry.n >= state.words.entry);
-  const fresh = isAtEnd(state) ? entries.filter((entry) => entry.n > state.last) : []; // else: the reader is further up
+  const fresh = isAtEnd(state) ? entries.filter((entry) => entry.n > state.last) : []; // else the reader has scrolled up
   return {
     ...state,
     length,

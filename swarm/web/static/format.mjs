@@ -15,10 +15,10 @@ const WRONG = new Set(["failed", "timed_out"]);
 export const isOver = (state) => ENDED.has(state);
 export const hasFailed = (state) => WRONG.has(state);
 
-/** An agent's state in words: what it does, or what it waits for. */
+/** An agent's state in words: its activity, or its condition. */
 export function stateInWords(agent) {
   if (agent.question) return "asks";
-  if (agent.state === "queued" && agent.unserved) return "nobody can run it";
+  if (agent.state === "queued" && agent.unserved) return "no worker takes it";
   if (agent.idle) return "idle";
   return STATES[agent.state]?.word ?? agent.state;
 }
@@ -32,19 +32,19 @@ const COPIES = {
   failed: "not merged: that failed",
 };
 
-/** How an agent's own copy of the workspace stands; empty for one that has none. */
+/** The state of an agent's own copy of the workspace; empty without one. */
 export function copyInWords(agent) {
   if (!agent.isolation || agent.isolation === "none") return "";
   return (isOver(agent.state) && COPIES[agent.merge]) || "in its own copy";
 }
 
-/** What it does now, without the word of its state, which stands before it. */
+/** An agent's activity, without the word of its state, which precedes it. */
 export function activityInWords(agent) {
   const [told, word] = [agent.activity ?? "", stateInWords(agent)];
   return told.startsWith(word) ? told.slice(word.length).trim() : told;
 }
 
-/** What stands behind the state: the reason of an end, or what is done now; and how its copy stands. */
+/** The text after the state: the reason of an end, or the activity; and the state of its copy. */
 export function aside(agent) {
   if (agent.unserved && agent.state === "queued") return agent.unserved;
   return [isOver(agent.state) ? agent.reason : agent.summary || activityInWords(agent), copyInWords(agent)].filter(Boolean).join(" · ");
@@ -62,14 +62,14 @@ export function count(number) {
   return `${(number / 1e9).toFixed(1)}G`;
 }
 
-/** Dollars, with as many digits as it takes to see them. */
+/** Dollars, with enough digits for small amounts. */
 export function cost(dollars) {
   if (!dollars) return "$0";
   if (dollars < 0.0001) return "<$0.0001";
   return `$${dollars.toFixed(dollars < 0.01 ? 4 : dollars < 1 ? 3 : 2)}`;
 }
 
-/** What a row has cost, in dollars; of a rehearsal, which costs nothing, what a model would have: its limits go by that. */
+/** A row's cost in dollars. For a rehearsal, the cost with a model, which counts for its limits. */
 export const spent = (row) => (row.rehearsed ? row.reckoned_usd : row.cost_usd);
 
 export function number(amount, what, many = `${what}s`) {
@@ -87,7 +87,7 @@ export function duration(seconds) {
   return joined(Math.floor(whole / 86_400), "d", Math.floor((whole % 86_400) / 3600), "h");
 }
 
-/** A duration that is looked at while it grows: whole seconds. */
+/** A growing duration, in whole seconds. */
 export const elapsed = (seconds) => (seconds < 60 ? `${Math.max(0, Math.floor(seconds))} s` : duration(seconds));
 
 export const ago = (seconds) => (seconds < 5 ? "just now" : `${elapsed(seconds)} ago`);
@@ -108,7 +108,7 @@ export function cacheShare(sums) {
   return input ? `${Math.round((100 * sums.cache_read) / input)}%` : "";
 }
 
-/** How long an agent has stood in the queue in all, in seconds. */
+/** An agent's total time in the queue, in seconds. */
 export function queueDelay(agent, now) {
   const heartbeat = agent.state === "queued" && agent.queued_at ? Math.max(0, now - agent.queued_at) : 0;
   return (agent.queued_seconds || 0) + heartbeat;

@@ -1,5 +1,5 @@
-// What every module of the page builds with: Preact, its hooks, and htm instead of JSX, so that there is no build step.
-// Text reaches the page as text nodes alone: there is no place here, or in any module, where a string becomes markup.
+// Building blocks of every module: Preact, its hooks, and htm instead of JSX, so that there is no build step.
+// Text reaches the page only as text nodes: no module turns a string into markup.
 import { Component, h } from "./vendor/preact.mjs";
 import htm from "./vendor/htm.mjs";
 
@@ -8,7 +8,7 @@ export { useEffect, useLayoutEffect, useMemo, useReducer, useRef, useState } fro
 
 export const html = htm.bind(h);
 
-/** A component that is drawn again only when one of its props is another one (or when `same(before, after)` says so). */
+/** A component that is drawn again only when a prop changes (or unless `same(before, after)`). */
 export function memo(draw, same = shallowEqual) {
   return class extends Component {
     shouldComponentUpdate(next) {

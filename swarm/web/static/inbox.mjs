@@ -57,10 +57,10 @@ function Write({ state, reply, done }) {
   return html`<form class="write" onSubmit=${submit}>
     <label class="field">To <select class="form-select form-select-sm" value=${to} onChange=${(event) => setTo(event.target.value)}>
       ${reply && html`<option value=${reply.sender}>${plain(reply.sender_name)} (reply)</option>`}<option value="root">root</option>
-      ${named.map((agent) => html`<option key=${agent.id} value=${agent.id}>${plain(agent.name)}</option>`)}<option value="*">everybody with a name</option></select></label>
+      ${named.map((agent) => html`<option key=${agent.id} value=${agent.id}>${plain(agent.name)}</option>`)}<option value="*">all agents with a name</option></select></label>
     <label class="field field-wide">Message<textarea class="form-control form-control-sm" rows="2" value=${text} onInput=${(event) => set(event.target.value)} onKeyDown=${(event) => sendOnEnter(event, submit)}></textarea></label>
     <div class="buttons"><button type="submit" class="btn btn-sm btn-primary" disabled=${act.busy || !text.trim()}>Send</button></div>
     ${act.error && html`<${Failure} error=${act.error} />`}
-    ${sent?.left_out?.length > 0 && html`<p class="aside">Not sent to ${sent.left_out.map(plain).join(", ")}: they are over or their mailbox is full.</p>`}
+    ${sent?.left_out?.length > 0 && html`<p class="aside">Not sent to ${sent.left_out.map(plain).join(", ")}: they have ended or their mailbox is full.</p>`}
   </form>`;
 }

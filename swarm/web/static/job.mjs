@@ -1,4 +1,4 @@
-// One job: what it comes to, who waits for an answer, and below it the tree with the agent that is open, or a panel.
+// One job: its figures, its open questions, and below them the tree with the open agent, or a panel.
 import { about } from "./api.mjs";
 import { AgentPane } from "./agent.mjs";
 import { cacheShare, cost, count, elapsed, number, spent, tokens } from "./format.mjs";
@@ -63,14 +63,14 @@ function Head({ state, failed }) {
     </dl>
     ${job.digest && html`<p class="aside">${reveal(job.digest)}</p>`}
     ${failed && html`<${Failure} error=${failed} />`}
-    ${job.unserved && html`<p class="notice notice-warn">Nobody can run what is queued: ${line(job.unserved, 300)}</p>`}
+    ${job.unserved && html`<p class="notice notice-warn">No worker takes the queued agents: ${line(job.unserved, 300)}</p>`}
     ${asks.length > 0 && html`<${Asking} job=${job} asks=${asks} />`}
   </header>`;
 }
 
 const TOLD = 3;
 
-/** Who waits for the person, each a link to the answer. */
+/** Open questions for the person, each a link to the answer. */
 function Asking({ job, asks }) {
   return html`<div class="asking"><span class="asking-count">${number(asks.length, "question")} for you</span>
     <ul>${asks.slice(0, TOLD).map((question) => html`<li key=${question.id}><${Link} to=${{ job: job.id, agent: question.agent_id }}>${line(question.label, 60)}: ${line(question.title, 100)}<//></li>`)}
@@ -91,7 +91,7 @@ function Agents({ state, route }) {
     [],
   );
   useEffect(() => {
-    // what is open is seen in the tree
+    // show the open agent in the tree
     const above = pathTo(state.agents, route.agent).filter((id) => folded.has(id));
     if (above.length) setFolded((before) => new Set([...before].filter((id) => !above.includes(id))));
   }, [route.agent]);
@@ -99,10 +99,10 @@ function Agents({ state, route }) {
   return html`<div class="split">
     <section class="pane tree-pane" aria-label="Agents of the job">
       <div class="pane-head"><span>${number(state.agents.size, "agent")}</span>
-        <label class="check"><input type="checkbox" checked=${hide} onChange=${() => amend({ hide: hide ? "" : "over" })} /> hide who is over</label></div>
+        <label class="check"><input type="checkbox" checked=${hide} onChange=${() => amend({ hide: hide ? "" : "over" })} /> hide ended agents</label></div>
       <${TreeView} tree=${tree} route=${route} folded=${folded} fold=${fold} />
     </section>
-    <section class="pane agent-pane" aria-label="The agent that is open">
+    <section class="pane agent-pane" aria-label="The open agent">
       ${route.agent ? html`<${AgentPane} key=${route.agent} state=${state} tree=${tree} route=${route} />` : html`<${Empty}>Choose an agent.<//>`}
     </section>
   </div>`;

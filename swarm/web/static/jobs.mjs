@@ -1,4 +1,4 @@
-// All jobs, grouped by what needs the person. What is filtered stands in the address.
+// All jobs, grouped by their need of the person. The address holds the filter.
 import { about } from "./api.mjs";
 import { ago, cacheShare, cost, count, elapsed, number, spent, tokens } from "./format.mjs";
 import { html, memo } from "./html.mjs";
@@ -8,7 +8,7 @@ import { Empty, Failure, Link, Loading, State, useAct, useTick } from "./ui.mjs"
 import { fetchOlder, serverNow, useWorld } from "./world.mjs";
 
 const GROUPS = [
-  { name: "needs_you", title: "Needs you", none: "Nobody waits for you." },
+  { name: "needs_you", title: "Needs you", none: "No job waits for you." },
   { name: "running", title: "Running", none: "No job is running." },
   { name: "ended", title: "Ended", none: "No job has ended yet." },
 ];
@@ -35,7 +35,7 @@ export function Jobs({ route }) {
   </div>`;
 }
 
-/** What is not here yet, which the filter cannot find either. */
+/** Older jobs, which are not loaded yet and which the filter cannot find. */
 function Older({ amount }) {
   const act = useAct();
   return html`<p class="aside">These are the newest ${amount} jobs. <button type="button" class="more" disabled=${act.busy} onClick=${() => act.run(fetchOlder, () => "Older jobs are shown")}>Show older ones</button>
@@ -81,7 +81,7 @@ const JobRow = memo(({ job, age }) => {
       <${State} state=${job.state} />
       ${job.questions > 0 && html`<span class="bubble b-asks">${number(job.questions, "question")}</span>`}
       ${job.unread > 0 && html`<span class="bubble b-asks">${number(job.unread, "message")}</span>`}
-      ${job.map && html`<button type="button" class="more job-map" title="Show the jobs of this map alone" onClick=${() => amend({ q: job.map })}>${job.map}</button>`}
+      ${job.map && html`<button type="button" class="more job-map" title="Show only the jobs of this map" onClick=${() => amend({ q: job.map })}>${job.map}</button>`}
       ${job.reason && html`<span class="job-reason">${line(job.reason, 160)}</span>`}
       <span class="job-age">${age}</span>
       <span class="job-folder">${line(job.workspace, 120)}</span>
@@ -99,7 +99,7 @@ export function atWork({ running, queued }) {
   return running || queued ? [running && `${running} running`, queued && `${queued} queued`].filter(Boolean).join(", ") : "none at work";
 }
 
-/** How much of a limit is used; nothing where there is no limit. */
+/** The used part of a limit; nothing without a limit. */
 export function Meter({ used, of, name = "budget used" }) {
   if (!of) return null;
   const share = Math.min(1, used / of);

@@ -1,4 +1,4 @@
-// The keys that hold everywhere, and the dialog that tells all of them.
+// The page's keys, and the dialog that lists them.
 import { html, useEffect, useState } from "./html.mjs";
 import { currentRoute, go } from "./route.mjs";
 import { Dialog, say } from "./ui.mjs";
@@ -17,7 +17,7 @@ const KEYS = [
   ["?", "these keys"],
 ];
 
-/** Listens as long as it is drawn. */
+/** Listens to keys while it is drawn. */
 export function Keys() {
   const [shown, show] = useState(false);
   useEffect(() => {
@@ -48,7 +48,7 @@ function back() {
   else go({ job });
 }
 
-/** Whether going back is to leave the agent's pane: where both are seen side by side, from it to the tree. */
+/** Whether going back leaves the agent's pane: if both are shown side by side, from it to the tree. */
 function inAgent(agent) {
   if (!agent) return false;
   return !matchMedia("(min-width: 60rem)").matches || Boolean(document.activeElement?.closest(".agent-pane"));
@@ -59,5 +59,5 @@ function nextQuestion() {
   const at = asks.findIndex((question) => question.agent_id === currentRoute().agent);
   const next = asks[(at + 1) % asks.length];
   if (next) go({ job: next.job_id, agent: next.agent_id });
-  else say("Nobody asks you here");
+  else say("No agent asks you here");
 }

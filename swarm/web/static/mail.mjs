@@ -1,4 +1,4 @@
-// Messages: who wrote, what, and whether it was read; of the runtime's notices what they say. And an agent's whole mailbox.
+// Messages: sender, text and whether it was read; the content of the runtime's notices; and an agent's whole mailbox.
 import { clock } from "./format.mjs";
 import { html } from "./html.mjs";
 import { Markdown } from "./markdown.mjs";
@@ -8,14 +8,14 @@ import { Empty, Link } from "./ui.mjs";
 import { serverNow } from "./world.mjs";
 
 export function Mail({ agent, job }) {
-  if (!agent.mail.length) return html`<${Empty}>Nobody has written to this agent.<//>`;
+  if (!agent.mail.length) return html`<${Empty}>This agent has no messages.<//>`;
   return html`<ol class="letters" aria-label="mail">${agent.mail.map(
     (message) => html`<li key=${message.id} class="outgoing">
     <${Outgoing} message=${message} job=${job.id}><${Effect} message=${message} /><//></li>`,
   )}</ol>`;
 }
 
-/** One message; `job` is the id that links lead to, the children stand behind the heading. */
+/** One message; `job` is the id for links, the children follow the heading. */
 export function Outgoing({ message, job, children }) {
   return html`<p class="letter-head"><${Sender} message=${message} job=${job} /> <span class="aside">${sort(message)} ${clock(message.sent_at, serverNow())}</span>${children}</p>
     ${message.notice ? html`<${Notice} notice=${message.notice} />` : html`<${Markdown} text=${message.body} />`}`;
@@ -23,7 +23,7 @@ export function Outgoing({ message, job, children }) {
 
 const sort = ({ kind, notice }) => (notice ? told(notice) : kind === "message" ? "" : kind.replaceAll("_", " "));
 
-/** What the board tells, by what it is. */
+/** Notices of the board, by kind. */
 const TASKS = { offer: "a task is open to it", given: "a task is given to it" };
 
 function told({ what, state, task, subject }) {
@@ -36,13 +36,13 @@ function told({ what, state, task, subject }) {
       : line(what, 80);
 }
 
-/** What the runtime tells: the words of the one it is about. */
+/** A notice of the runtime: the words of the agent it is about. */
 function Notice({ notice }) {
   return html`${notice.reason && html`<p class="bad">${reveal(notice.reason)}</p>`}${notice.text && html`<${Markdown} text=${notice.text} />`}
     ${!notice.text && !notice.reason && !TASKS[notice.what] && html`<pre class="output">${reveal(JSON.stringify(notice, null, 1))}</pre>`}`;
 }
 
-/** Who wrote, as a link where it is an agent. */
+/** The sender, as a link if it is an agent. */
 function Sender({ message, job }) {
   const name = line(message.sender_name || message.notice?.name || message.sender, 60);
   return message.sender?.startsWith("agent-") ? html`<${Link} to=${{ job, agent: message.sender }}>${name}<//>` : html`<b>${name}</b>`;

@@ -1,5 +1,5 @@
 // Markdown of models as elements: headings, paragraphs, lists, quotes, tables, code, emphasis. No images, no HTML, and no links that
-// can be followed: an address is shown as what it is, text. Whatever is not understood stays as it was written.
+// can be followed: an address is shown as text. Unknown syntax stays as it was written.
 import { html } from "./html.mjs";
 import { plain, reveal } from "./plain.mjs";
 
@@ -9,9 +9,9 @@ const HEADING = /^(#{1,6})\s+(.*?)\s*#*$/;
 const RULE = /^\s*([-*_])(\s*\1){2,}\s*$/;
 const QUOTE = /^\s*>\s?(.*)$/;
 const DIVIDER = /^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)+\|?\s*$/;
-const WRAPPED = /([^\n]{60,})\n(?=\S)/g; // a long line was wrapped where its writer's window ended; the end of a short one is meant
-const DEEPEST = 12; // of quotes and lists within each other
-const LONGEST = 20_000; // characters: what is longer is shown as it is
+const WRAPPED = /([^\n]{60,})\n(?=\S)/g; // a long line was wrapped by its writer's window; the end of a short one is intended
+const DEEPEST = 12; // nesting of quotes and lists
+const LONGEST = 20_000; // characters; longer text is shown as it is
 
 /** The text's blocks as elements. */
 export function Markdown({ text }) {
@@ -50,7 +50,7 @@ function readFence(lines, at) {
 
 function readHeading(lines, at) {
   const [, marks, text] = HEADING.exec(lines[at]);
-  // Below the page's own headings, whatever the model thinks of its importance.
+  // Below the page's own headings, at any level.
   return [
     html`<p class=${`md-h md-h${Math.min(marks.length, 4)}`} role="heading" aria-level=${Math.min(6, marks.length + 3)}>${readSpans(text)}</p>`,
     at + 1,

@@ -1,13 +1,13 @@
 // The seam of panels: a panel is one module with a component as its default export. This loads it when it is first shown, fetches
-// its data, fetches it again when the server says that it is stale, and hands both over. A panel knows nothing of streams or addresses.
+// its data, fetches it again when the server marks it stale, and passes both on. A panel knows no streams or addresses.
 import { about, base, get, post } from "./api.mjs";
 import { html, useEffect, useRef, useState } from "./html.mjs";
 import { amend, go } from "./route.mjs";
 import { Failure, Loading } from "./ui.mjs";
 import { serverNow, world } from "./world.mjs";
 
-const OWN = new Set(["panel", "tab", "hide"]); // what of the address's query is the page's; the rest is the panel's
-const REST = 1000; // milliseconds between two fetches, at least
+const OWN = new Set(["panel", "tab", "hide"]); // the page's names in the address's query; the rest are the panel's
+const REST = 1000; // least milliseconds between two fetches
 
 const modules = new Map();
 

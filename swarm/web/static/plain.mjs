@@ -1,5 +1,5 @@
-// Text as a person must see it: a model, a file or a tool wrote it, and somebody decides by it. What cannot be seen, or turns the
-// writing around, is written out, as the command does in a terminal.
+// Text as a person must see it: a model, a file or a tool wrote it, and a person decides by it. Characters that cannot be seen, or
+// that reverse the text, are written out, as the command does in a terminal.
 import { html } from "./html.mjs";
 
 const HIDDEN =
@@ -7,7 +7,7 @@ const HIDDEN =
 const SEVERAL = new RegExp(`(${HIDDEN.source})`, "u");
 const KEPT = new Set(["\n", "\t"]);
 
-/** How a hidden character is written out: `\u202e`. */
+/** Write out a hidden character: `\u202e`. */
 export function escapeCharacter(character) {
   const code = character.codePointAt(0);
   return code < 0x10000 ? `\\u${code.toString(16).padStart(4, "0")}` : `\\U${code.toString(16).padStart(8, "0")}`;
@@ -19,7 +19,7 @@ export function plain(text) {
   return HIDDEN.test(given) ? given.split(SEVERAL).map(writeOut).join("") : given;
 }
 
-/** The same as children of an element, the written-out characters marked so that they cannot be taken for the text's own. */
+/** The text as children of an element, with written-out characters marked to tell them from the text's own. */
 export function reveal(text) {
   const given = String(text ?? "").replaceAll("\r", "");
   if (!HIDDEN.test(given)) return given;

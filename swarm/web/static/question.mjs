@@ -1,4 +1,4 @@
-// The answer box of a question: all that is needed to decide, and the ways to answer. What is typed stays until it is sent.
+// The answer box of a question: the facts for a decision, and the ways to answer. Typed text stays until it is sent.
 import { about, post } from "./api.mjs";
 import { Diff, Input } from "./call.mjs";
 import { clock, duration } from "./format.mjs";
@@ -8,9 +8,9 @@ import { line, plain, reveal } from "./plain.mjs";
 import { Failure, useAct, useDraft, useTick } from "./ui.mjs";
 import { serverNow } from "./world.mjs";
 
-const ASKS = { permission: "asks for leave", plan: "hands in a plan", question: "asks you", event: "waits for an event" };
+const ASKS = { permission: "asks for permission", plan: "hands in a plan", question: "asks you", event: "waits for an event" };
 
-/** `diff`: the call's edit, where its journal entry shows one. `called`: how the asked lead is called. */
+/** `diff`: the call's edit, if its journal entry shows one. `called`: the name of the asked lead. */
 export function QuestionBox({ question, diff, called = "" }) {
   const act = useAct();
   const answer = (given, done) =>
@@ -23,12 +23,12 @@ export function QuestionBox({ question, diff, called = "" }) {
   return html`<section class="question" aria-label=${`Question: ${line(question.title, 120)}`}>
     <h3 class="question-head"><span class="question-sign" aria-hidden="true">?</span> <span>${line(question.label, 80)} ${heading}</span></h3>
     <p class="question-title">${question.kind === "permission" && !question.title.startsWith(question.tool) && html`<span class="tool-name">${plain(question.tool)}</span> `}${reveal(question.title)}</p>
-    <div class="question-detail" tabindex="0" role="group" aria-label="what it is about"><${Detail} question=${question} diff=${diff} /></div>
+    <div class="question-detail" tabindex="0" role="group" aria-label="details"><${Detail} question=${question} diff=${diff} /></div>
     <${Expiry} question=${question} />
     ${act.error && html`<${Refusal} error=${act.error} />`}
     ${
       event
-        ? html`<p class="read-only">It goes on when that is told: <code>swarm event ${plain(question.title)} DATA</code>.</p>`
+        ? html`<p class="read-only">It continues when the event is reported: <code>swarm event ${plain(question.title)} DATA</code>.</p>`
         : about.read_only
         ? html`<p class="read-only">Flower is read-only: answer with <code>swarm answer</code>.</p>`
         : question.kind === "question"
@@ -38,12 +38,12 @@ export function QuestionBox({ question, diff, called = "" }) {
   </section>`;
 }
 
-/** Who was faster, when a question is closed already. */
+/** The refusal of an answer, with the earlier answer if the question is closed already. */
 function Refusal({ error }) {
   const closed = error.details?.question;
   if (!closed) return html`<${Failure} error=${error} />`;
   const what =
-    closed.state === "answered" ? `${plain(closed.by) || "Somebody"} has answered: ${line(closed.answer, 120)}` : `It is ${closed.state}`;
+    closed.state === "answered" ? `${plain(closed.by) || "Another person"} has answered: ${line(closed.answer, 120)}` : `It is ${closed.state}`;
   return html`<${Failure} error=${{ message: `This question is closed. ${what}.` }} />`;
 }
 
@@ -63,7 +63,7 @@ function Expiry({ question }) {
   useTick();
   if (!question.expires_at) return null;
   const left = question.expires_at - serverNow();
-  return html`<p class="expiry">asked at ${clock(question.asked_at)}, ${left > 0 ? `${question.kind === "event" ? "it can come" : "can be answered"} for ${duration(Math.max(10, left))}` : "its time is over"}</p>`;
+  return html`<p class="expiry">asked at ${clock(question.asked_at)}, ${left > 0 ? `${question.kind === "event" ? "it can come" : "can be answered"} for ${duration(Math.max(10, left))}` : "its time has passed"}</p>`;
 }
 
 // -- allow or deny -------------------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
-// Where one is, as the address says it: `#/`, `#/start`, `#/JOB`, `#/JOB/AGENT`, `#/JOB/AGENT/ENTRY`, each with a query.
-// Everything that decides what is seen stands there, so that a reload, a bookmark and a link show the same.
+// The place in the page, from the address: `#/`, `#/start`, `#/JOB`, `#/JOB/AGENT`, `#/JOB/AGENT/ENTRY`, each with a query.
+// The address holds the whole view, so that a reload, a bookmark and a link show the same.
 import { useEffect, useState } from "./html.mjs";
 
-/** The parts of an address; a hash that is none of ours is null. */
+/** The parts of an address; null for a foreign hash. */
 export function parseRoute(hash) {
   if (hash && !hash.startsWith("#/")) return null;
   const [path, query = ""] = hash.slice(2).split("?");
@@ -31,14 +31,14 @@ const listeners = new Set();
 
 export const currentRoute = () => current;
 
-/** Go there; `replace` leaves no step to come back to. */
+/** Go to a place; `replace` adds no step to the history. */
 export function go(parts, { replace = false } = {}) {
   const address = formatRoute(parts);
   if (address !== (location.hash || "#/")) history[replace ? "replaceState" : "pushState"](null, "", address);
   settle();
 }
 
-/** Go on from here with other values in the query. */
+/** Stay at this place with other values in the query. */
 export function amend(query, options = { replace: true }) {
   go({ ...current, query: { ...current.query, ...query } }, options);
 }
@@ -56,7 +56,7 @@ export function onRoute(listener) {
 
 function settle() {
   const found = parseRoute(location.hash);
-  if (!found) return history.replaceState(null, "", formatRoute(current)); // the skip link goes to an element, not to a view
+  if (!found) return history.replaceState(null, "", formatRoute(current)); // the skip link leads to an element, not to a view
   current = found;
   for (const listener of listeners) listener(current);
 }

@@ -1,4 +1,4 @@
-// Start a job: what to do, where, as whom; the rest has defaults that the server tells.
+// Start a job: the task, the folder, the agent; the rest has the server's defaults.
 import { about, get, post } from "./api.mjs";
 import { html, useEffect, useState } from "./html.mjs";
 import { line, plain } from "./plain.mjs";
@@ -14,7 +14,7 @@ const LIMITS = [
   ["max_running", "Running at once", "1"],
   ["max_turns", "Turns of an agent", "1"],
   ["max_tokens", "Tokens", "1"],
-  ["max_resumes", "Times an agent may go on", "1"],
+  ["max_resumes", "Times an agent may continue", "1"],
 ];
 
 export function Start({ route }) {
@@ -30,7 +30,7 @@ export function Start({ route }) {
     return () => (current = false);
   }, [workspace]);
   if (about.read_only) return html`<${Empty}>Flower is read-only: start jobs with <code>swarm run</code>.<//>`;
-  if (!offer) return html`<${Loading} what="what can be started" />`;
+  if (!offer) return html`<${Loading} what="the options" />`;
   return html`<div class="scroll start"><nav class="crumbs" aria-label="Where you are"><${Link} to=${{}}>Jobs<//></nav><h1>Start a job</h1>
     ${offer.error && html`<${Failure} error=${offer.error} />`}
     <${Form} offer=${offer.error ? {} : offer} workspace=${workspace} act=${act} /></div>`;
@@ -53,7 +53,7 @@ function Form({ offer, workspace, act }) {
   const chosen = workspace || offer.workspaces?.[0] || "";
   return html`<form class="start-form" onSubmit=${submit}>
     ${(offer.warnings ?? []).map((warning) => html`<p class="notice notice-warn">${plain(warning)}</p>`)}
-    <label class="field field-wide">What is to be done<textarea class="form-control" name="prompt" rows="6" required value=${prompt} onInput=${(event) => setPrompt(event.target.value)} onKeyDown=${(event) => sendOnEnter(event, submit)}></textarea></label>
+    <label class="field field-wide">Task<textarea class="form-control" name="prompt" rows="6" required value=${prompt} onInput=${(event) => setPrompt(event.target.value)} onKeyDown=${(event) => sendOnEnter(event, submit)}></textarea></label>
     <label class="field field-wide">Folder it works in<input class="form-control" name="workspace" list="workspaces" required value=${chosen} onChange=${(event) => amend({ workspace: event.target.value })} /></label>
     <datalist id="workspaces">${(offer.workspaces ?? []).map((each) => html`<option value=${each}></option>`)}</datalist>
     <div class="fields">
@@ -81,7 +81,7 @@ const Choice = ({
 }) => html`<label class="field">${title}<select class="form-select" name=${name} key=${chosen}>
   ${options.map(([value, text]) => html`<option key=${value} value=${value} selected=${value === chosen}>${text}</option>`)}</select></label>`;
 
-/** The request's body: what was left empty is left out, so that the server's defaults hold. */
+/** The request's body without empty fields, so that the server's defaults apply. */
 function readForm(data, offer) {
   const body = { prompt: data.get("prompt"), workspace: data.get("workspace"), network: data.has("network") };
   for (const name of ["agent", "model", "mode", "title"]) if (data.get(name)) body[name] = data.get(name);

@@ -1,4 +1,4 @@
-// Acts on an agent: write to it, cancel it; and what came of what was written: sent, then read in turn N.
+// Acts on an agent: write to it, cancel it; and each message's effect: sent, then read in turn N.
 import { post } from "./api.mjs";
 import { clock, number } from "./format.mjs";
 import { html, useState } from "./html.mjs";
@@ -38,14 +38,14 @@ export function Effect({ message }) {
 
 const TOLD = 2;
 
-/** What people wrote to this agent last, and what became of it. */
+/** People's last messages to this agent, and their effects. */
 export function Effects({ agent }) {
   const own = agent.mail.filter((message) => message.sender_name === "user" && message.kind === "message").slice(-TOLD);
   if (!own.length) return null;
   return html`<ul class="effects" aria-label="Your last messages">${own.map((message) => html`<li key=${message.id}><q>${line(message.body, 60)}</q> <span class="aside">${clock(message.sent_at, serverNow())}</span> <${Effect} message=${message} /></li>`)}</ul>`;
 }
 
-/** Asks first, and says how many end. */
+/** Ask for confirmation, with the number of agents that end. */
 export function Cancel({ agent, sums, close }) {
   const [reason, set] = useState("");
   const act = useAct();
@@ -61,7 +61,7 @@ export function Cancel({ agent, sums, close }) {
   };
   return html`<${Dialog} title="Cancel?" close=${close}>
     <form onSubmit=${cancel}>
-      <p><b>${line(agent.label, 120)}</b> ${agent.parent_id ? "" : "is the root: the whole job ends. "}${number(sums.alive, "agent ends", "agents end")}: ${sums.alive === 1 && !below ? "it alone" : `of it and the ${below} below, those that are not over`}. This cannot be undone.</p>
+      <p><b>${line(agent.label, 120)}</b> ${agent.parent_id ? "" : "is the root: the whole job ends. "}${number(sums.alive, "agent ends", "agents end")}: ${sums.alive === 1 && !below ? "only itself" : `all of it and the ${below} below that have not ended`}. This cannot be undone.</p>
       <label class="field field-wide">Reason<input class="form-control form-control-sm" value=${reason} onInput=${(event) => set(event.target.value)} /></label>
       ${act.error && html`<${Failure} error=${act.error} />`}
       <div class="buttons"><button type="submit" class="btn btn-sm sw-no-full" disabled=${act.busy}>${number(sums.alive, "agent", "agents")}: cancel</button>

@@ -1,5 +1,5 @@
-// One event stream for the tab: opened with the cursors of what is shown, closed while nobody looks (a browser allows six
-// connections to a host), opened again where it stopped. An EventSource comes back by itself and loses nothing; where the server
+// One event stream for the tab: opened with the cursors of the shown parts, closed while the tab is hidden (a browser allows six
+// connections to a host), opened again where it stopped. An EventSource reconnects by itself and loses nothing; if the server
 // refuses it for a while, this tries again with growing pauses.
 import { base } from "./api.mjs";
 
@@ -7,7 +7,7 @@ const FIRST_PAUSE = 500;
 const LONGEST_PAUSE = 15_000;
 
 export class Stream {
-  /** `hear(name, data)` is given every event: hello, patch, reset, gone, away, back, and `lost` / `open` of the connection. */
+  /** `hear(name, data)` receives every event: hello, patch, reset, gone, away, back, and `lost` / `open` of the connection. */
   constructor(hear) {
     this.hear = hear;
     this.query = null;
@@ -18,7 +18,7 @@ export class Stream {
     addEventListener("pageshow", (event) => event.persisted && this.open());
   }
 
-  /** What to hear of from now on: the stream's query. */
+  /** Set the stream's query: the parts to watch from now on. */
   want(query) {
     this.query = query;
     this.close();

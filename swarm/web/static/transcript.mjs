@@ -1,4 +1,4 @@
-// An agent's journal as a conversation. What comes while one is at the end keeps the end in sight; who has scrolled up stays there.
+// An agent's journal as a conversation. A reader at the end stays at the end; a reader who has scrolled up stays there.
 import { cost, clock, count, duration } from "./format.mjs";
 import { Call, Passage } from "./call.mjs";
 import { html, memo, useEffect, useLayoutEffect, useRef, useState } from "./html.mjs";
@@ -9,7 +9,7 @@ import { isAtEnd, serverNow, turnPage } from "./world.mjs";
 
 const NEAR = 60; // pixels from the end that count as being there
 
-/** `agent`: what the world knows of it; `folded`: its items and calls; `entry`: the one the address names. */
+/** `agent`: its known state; `folded`: its items and calls; `entry`: the entry that the address names. */
 export function Transcript({ agent, folded, agents, job, entry }) {
   const box = useRef();
   const follows = useRef(!entry);
@@ -39,9 +39,9 @@ export function Transcript({ agent, folded, agents, job, entry }) {
   };
   return html`<div class="transcript-scroll" ref=${box} onScroll=${scroll}>
     <div class="transcript" role="log" aria-label="transcript" aria-live="off" aria-busy=${String(act.busy)}>
-      ${agent.first > 1 && html`<button type="button" class="more" disabled=${act.busy} onClick=${() => turn("before")}>Show what was before (${agent.first - 1} entries)</button>`}
+      ${agent.first > 1 && html`<button type="button" class="more" disabled=${act.busy} onClick=${() => turn("before")}>Show earlier entries (${agent.first - 1})</button>`}
       ${folded.items.map((item) => html`<${Item} key=${item.n} item=${item} calls=${callsOf(item, folded.calls)} kids=${callsOf(item, folded.calls).map((call) => agents.get(call.agent))} job=${job} agentId=${agent.id} chosen=${item.n === entry} repeats=${folded.repeats.has(item.n)} />`)}
-      ${!isAtEnd(agent) && html`<button type="button" class="more" disabled=${act.busy} onClick=${() => turn("after")}>Show what came after (${agent.length - agent.last} entries)</button>`}
+      ${!isAtEnd(agent) && html`<button type="button" class="more" disabled=${act.busy} onClick=${() => turn("after")}>Show later entries (${agent.length - agent.last})</button>`}
       ${isAtEnd(agent) && agent.words && html`<${Words} words=${agent.words} />`}
       ${act.error && html`<${Failure} error=${act.error} />`}
     </div>
@@ -77,7 +77,7 @@ const Item = memo(({ item, calls, kids, job, agentId, chosen, repeats }) => {
   </article>`;
 }, sameItem);
 
-/** How it came about, and what it took. */
+/** The origin and the cost of an item. */
 function asideOf({ aside, tokens, cost_usd: dollars, seconds, fates }) {
   const read = tokens?.read ?? 0;
   return [
@@ -91,7 +91,7 @@ function asideOf({ aside, tokens, cost_usd: dollars, seconds, fates }) {
     .join(", ");
 }
 
-/** The reply that is being written. */
+/** The reply in progress. */
 function Words({ words }) {
   return html`<article class="item item-words" aria-label="being written"><header class="item-head"><span class="item-what">writes</span></header>
     ${words.blocks.filter(Boolean).map((block, at) => html`<${Writing} key=${at} block=${block} />`)}<span class="caret" aria-hidden="true"></span></article>`;

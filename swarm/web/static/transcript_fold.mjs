@@ -1,6 +1,6 @@
-// A journal's items as what is read: each call with what has become of it. Pure.
+// A journal's items for readers: each call with its outcome. Pure.
 
-/** `items`: those that are shown by themselves; `calls`: tool_use id → what has become of it; `repeats`: ends whose text was said just before. */
+/** `items`: items shown by themselves; `calls`: tool_use id → outcome; `repeats`: ends that repeat the text just before. */
 export function foldItems(entries) {
   const calls = new Map();
   const repeats = new Set();

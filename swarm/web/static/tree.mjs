@@ -1,8 +1,8 @@
-// A job's agents as a tree: its order, its sums, its rows. Pure. The order is that of creation and never changes; what happens in a
-// folded branch is seen in the row it is folded into.
+// A job's agents as a tree: its order, its sums, its rows. Pure. The order is that of creation and never changes; the row of a
+// folded branch shows the events in it.
 import { hasFailed, isOver, spent, tokens } from "./format.mjs";
 
-/** `children`: id → ids in order; `sums`: id → what it and all below it come to. */
+/** `children`: id → ids in order; `sums`: id → totals of the agent and all below it. */
 export function buildTree(agents, questions) {
   const children = new Map([[null, []]]);
   for (const agent of agents.values()) {
@@ -37,7 +37,7 @@ function sumUp(agents, asking) {
   return sums;
 }
 
-/** The rows that are seen, in order. `folded`: ids whose children are not shown; `keep`: which agents are shown at all. */
+/** The visible rows, in order. `folded`: ids whose children are hidden; `keep`: the agents to show at all. */
 export function listRows(tree, folded, keep = null) {
   const shown = keep ? withAncestors(tree.agents, keep) : null;
   const rows = [];
@@ -69,7 +69,7 @@ export function pathTo(agents, id) {
   return path;
 }
 
-/** Which rows the keys of a tree lead to: the index, or a change of folding, or null where the key means nothing. */
+/** The target of a key in the tree: an index, or a change of folding, or null for other keys. */
 export function stepTo(key, rows, index) {
   const row = rows[index];
   const found = { ArrowDown: index + 1, ArrowUp: index - 1, Home: 0, End: rows.length - 1, PageDown: index + 10, PageUp: index - 10 }[key];
@@ -82,8 +82,8 @@ export function stepTo(key, rows, index) {
   return parent < 0 ? null : { index: parent };
 }
 
-/** Where typing these letters leads: the next row, from `index` on, one of whose texts begins with them; the same outgoing again and
- * again goes through all that begin with it. */
+/** The target of typed letters: the next row, from `index` on, with a text that begins with them. Repeating one letter visits
+ * all rows that begin with it. */
 export function typeAhead(typed, rows, index, texts) {
   const sought = new Set(typed).size === 1 ? typed[0] : typed;
   const from = sought.length > 1 ? index : index + 1;

@@ -1,5 +1,5 @@
-// The tree of a job's agents: one row each, in the order in which they were made. Beyond 200 rows only those in sight are in the
-// document; `aria-setsize` and `aria-posinset` say where they stand. One row has the focus; keys move it as in any tree.
+// The tree of a job's agents: one row each, in the order of creation. Beyond 200 rows, the document has only visible
+// ones; `aria-setsize` and `aria-posinset` give their positions. One row has the focus; keys move it as in any tree.
 import { aside, cacheShare, cost, count, duration, elapsed, isOver, number, queueDelay, spent, stateInWords, tokens } from "./format.mjs";
 import { html, memo, useEffect, useLayoutEffect, useMemo, useRef, useState } from "./html.mjs";
 import { line } from "./plain.mjs";
@@ -8,22 +8,22 @@ import { listRows, stepTo, typeAhead } from "./tree.mjs";
 import { State, useTick } from "./ui.mjs";
 import { serverNow } from "./world.mjs";
 
-const WHOLE = 200; // so many rows are all in the document
-const SPARE = 12; // rows above and below what is in sight
-const TYPING = 1000; // milliseconds within which letters belong together
-const QUEUE_TOLD = 1; // seconds in the queue from which on a row tells them
+const WHOLE = 200; // up to so many rows, all are in the document
+const SPARE = 12; // rows above and below the visible ones
+const TYPING = 1000; // most milliseconds between letters that belong together
+const QUEUE_TOLD = 1; // least seconds in the queue that a row shows
 
-/** How an agent is called in a row. */
+/** An agent's text in a row. */
 export const rowText = (agent) => line(agent.name ? `${agent.name} · ${agent.label}` : agent.label || agent.definition || agent.id, 160);
 
-/** The same, with the definition pale: many agents share it. */
+/** An agent's text in a row, with the definition pale because many agents share it. */
 function rowTitle(agent) {
   const [text, kind] = [rowText(agent), `${agent.definition}: `];
   const at = text.indexOf(kind);
   return at < 0 ? text : html`${text.slice(0, at)}<span class="row-kind">${kind}</span>${text.slice(at + kind.length)}`;
 }
 
-/** What may be typed to find it: its name, its label, and that without the definition. */
+/** Texts that find an agent: its name, its label, and the label without the definition. */
 const callsOf = (agent) => [agent.name ?? "", agent.label, agent.label.slice(agent.label.indexOf(": ") + 2)];
 
 export function TreeView({ tree, route, folded, fold }) {
@@ -66,7 +66,7 @@ export function TreeView({ tree, route, folded, fold }) {
     }
   };
   const [from, to] = rows.length > WHOLE ? view.range : [0, rows.length];
-  const reachable = active >= from && active < to ? active : Math.min(from + SPARE, to - 1); // by the tab key, wherever one has scrolled
+  const reachable = active >= from && active < to ? active : Math.min(from + SPARE, to - 1); // with the tab key, at any scroll position
   const now = serverNow();
   return html`<div class="tree-scroll" ref=${box} onScroll=${view.scroll}>
     <div role="tree" aria-label="agents" class="tree" onKeyDown=${key} ref=${(node) => node && pad(node, from, rows.length - to, view.height)}>
@@ -124,7 +124,7 @@ const Row = memo(({ row, since, delay, chosen, active, fold }) => {
   </div>`;
 }, sameRow);
 
-/** Whether it is parked on those that it started, and does nothing else. */
+/** Whether the agent is parked until its children end, and does nothing else. */
 const waitsBelow = (agent, sums) => stateInWords(agent) === "waiting" && sums.alive > 1 && !agent.summary && /^(Agent\b|$)/.test(agent.activity ?? "");
 
 function twist(event, row, fold) {
@@ -133,7 +133,7 @@ function twist(event, row, fold) {
   fold(row.id, row.open);
 }
 
-/** What happens in the row's agent and, where it is folded, below it. */
+/** Events of the row's agent and, if it is folded, of the agents below it. */
 function Bubbles({ row }) {
   const { agent, sums, open } = row;
   const own = {

@@ -1,10 +1,10 @@
-// Small parts that several views are made of.
+// Small parts of several views.
 import { html, useEffect, useLayoutEffect, useReducer, useRef, useState } from "./html.mjs";
 import { STATES, stateInWords } from "./format.mjs";
 import { plain } from "./plain.mjs";
 import { formatRoute, go } from "./route.mjs";
 
-/** Say the result of an act: in the page's one status region, for those who hear it, and for those who see it in a line below. */
+/** Announce the result of an act: in the page's one status region for screen readers, and in a visible line below. */
 export function say(text) {
   const region = document.getElementById("said");
   if (region) region.textContent = text;
@@ -12,7 +12,7 @@ export function say(text) {
 }
 const sayings = new Set();
 
-/** The last thing that was said, for a while. */
+/** The last announcement, for a while. */
 export function Said() {
   const [text, set] = useState("");
   useEffect(() => {
@@ -28,7 +28,7 @@ export function Said() {
   return text ? html`<div class="said" aria-hidden="true">${text}</div>` : null;
 }
 
-/** Draw again every so many milliseconds, for what shows a growing time. */
+/** Draw again periodically, to show a growing time. */
 export function useTick(milliseconds = 1000) {
   const [, tick] = useReducer((count) => count + 1, 0);
   useEffect(() => {
@@ -37,7 +37,7 @@ export function useTick(milliseconds = 1000) {
   }, [milliseconds]);
 }
 
-/** Words being written, kept over a reload of the tab until they are sent: `[text, set]`. */
+/** A draft that survives a reload of the tab until it is sent: `[text, set]`. */
 export function useDraft(key) {
   const name = `swarm-draft ${key}`;
   const [, draw] = useReducer((count) => count + 1, 0);
@@ -49,7 +49,7 @@ export function useDraft(key) {
   return [sessionStorage.getItem(name) ?? "", set];
 }
 
-/** An act of the person: `run(work, done)` does it once at a time; `done(result)` is what to say of it. */
+/** An act of the person: `run(work, done)` runs one at a time; `done(result)` returns the announcement. */
 export function useAct() {
   const [state, set] = useState({ busy: false, error: null });
   const run = async (work, done) => {
@@ -69,7 +69,7 @@ export function useAct() {
   return { ...state, run, clear: () => set({ busy: false, error: null }) };
 }
 
-/** A state: its sign for the eye, the words for everybody. */
+/** A state: a visible sign, and words for all readers. */
 export function State({ agent, state = agent.state, words = agent ? stateInWords(agent) : STATES[state]?.word, quiet = false }) {
   const look = agent?.question ? "asks" : state;
   return html`<span class=${`state s-${look}`}><span class="glyph" aria-hidden="true">${agent?.question ? "?" : (STATES[state]?.glyph ?? "·")}</span>${" "}<span class=${quiet ? "visually-hidden" : ""}>${words}</span></span>`;

@@ -1,12 +1,12 @@
-// What the tab knows: the fleet, the job and the agent that are open, and how well it hears of them. It follows the address, loads
-// snapshots, folds the stream's patches into them, and tells who draws. Nothing here knows what anything looks like.
+// The tab's state: the fleet, the open job and agent, and the connection. It follows the address, loads
+// snapshots, folds the stream's patches into them, and notifies components. It knows nothing of their looks.
 import { about, get } from "./api.mjs";
 import { addOlder, addPage, foldAgent, foldFleet, foldJob, isAtEnd, newAgent, newFleet, newJob } from "./fold.mjs";
 import { useEffect, useReducer } from "./html.mjs";
 import { currentRoute, go, onRoute } from "./route.mjs";
 import { Stream } from "./stream.mjs";
 
-export const PAGE = 200; // entries of a journal, or jobs, that are fetched at once
+export const PAGE = 200; // entries of a journal, or jobs, in one fetch
 
 /** `link`: open, lost (no connection), away (Redis does not answer). `failed`: part → why it could not be loaded. */
 export const world = { fleet: null, job: null, agent: null, link: "open", failed: {}, loading: new Set(), reset: 0 };
@@ -14,14 +14,14 @@ export const world = { fleet: null, job: null, agent: null, link: "open", failed
 const skew = { server: about.now, local: performance.now() };
 const listeners = new Set();
 const cursors = {};
-const held = { fleet: [], job: [], agent: [] }; // patches that came while a snapshot was under way
+const held = { fleet: [], job: [], agent: [] }; // patches that arrived while a snapshot was loading
 const wanted = { job: null, agent: null };
 const wide = matchMedia("(min-width: 60rem)");
 
 /** The server's clock now, in Unix seconds; the browser's may be wrong. */
 export const serverNow = () => skew.server + (performance.now() - skew.local) / 1000;
 
-/** Draw again whenever what is known changes. */
+/** Draw again whenever the state changes. */
 export function useWorld() {
   const [, draw] = useReducer((count) => count + 1, 0);
   useEffect(() => {
@@ -31,14 +31,14 @@ export function useWorld() {
   return world;
 }
 
-/** Begin: follow the address for as long as the tab lives. */
+/** Start following the address until the tab closes. */
 export function start() {
   onRoute(follow);
   wide.addEventListener("change", () => follow(currentRoute()));
   return Promise.all([follow(currentRoute()), load("fleet")]);
 }
 
-/** Where a search for text stands in the journal: fetch the page before or behind what is there, or its newest. */
+/** Fetch the journal's page before or after the loaded entries, or its newest. */
 export async function turnPage(where) {
   const { agent } = world;
   const query = { before: { before: agent.first, count: PAGE }, after: { after: agent.last, count: PAGE }, end: { count: PAGE } }[where];
@@ -69,7 +69,7 @@ async function follow(route) {
     tell({ job: null, agent: null });
     if (route.job) await load("job");
   }
-  if (route.job !== wanted.job) return; // one has gone on meanwhile
+  if (route.job !== wanted.job) return; // the person has moved on meanwhile
   const agent = currentRoute().agent ?? (world.job && wide.matches ? chooseAgent(world.job) : null);
   if (agent && !currentRoute().agent) return go({ ...currentRoute(), agent }, { replace: true });
   if (agent !== wanted.agent) {
@@ -178,7 +178,7 @@ function fold(patch) {
   tell(changes);
 }
 
-/** What of a patch is about the job and agent that are wanted now: until the stream is opened anew it tells of those before. */
+/** The part of a patch for the current job and agent: until it is opened again, the stream reports on the earlier ones. */
 function aboutWanted(part, patch) {
   if (part === "fleet" || stream.query[part] === wanted[part]) return patch;
   return part === "agent" && stream.query.job === wanted.job ? { events: patch.events } : null;

@@ -1,4 +1,4 @@
-// The board that agents of a job share: its tasks in three columns, with what they wait for.
+// The board of a job's agents: its tasks in three columns, with their prerequisites.
 import { html } from "../html.mjs";
 import { clock } from "../format.mjs";
 import { Markdown } from "../markdown.mjs";

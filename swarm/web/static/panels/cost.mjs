@@ -1,4 +1,4 @@
-// What a job costs: in all, by definition, by model, by agent.
+// A job's cost: total, by definition, by model, by agent.
 import { html } from "../html.mjs";
 import { cacheShare, cost, count, number, tokens } from "../format.mjs";
 import { line } from "../plain.mjs";
@@ -13,7 +13,7 @@ const FIGURES = [
   ["Cost", (sums) => cost(sums.cost_usd)],
 ];
 
-/** The same with what the limits of a rehearsal go by in place of what was paid: nothing. */
+/** The data of a rehearsal, with the cost that counts for limits in place of the paid cost, 0. */
 function reckon(data) {
   const row = (sums) => ({ ...sums, cost_usd: sums.reckoned_usd ?? 0, below_usd: sums.below_reckoned_usd });
   const rows = Object.fromEntries(["by_definition", "by_model", "by_agent"].map((name) => [name, data[name].map(row)]));
@@ -23,11 +23,11 @@ function reckon(data) {
 export default function Cost({ data: given, job, open }) {
   const data = job.rehearsed ? reckon(given) : given;
   const { total, limits } = data;
-  return html`<p class="cost-sum"><b>${cost(total.cost_usd)}</b> ${job.rehearsed ? "is what a model would have cost: this was rehearsed, " : ""}${limits.budget_usd ? `of ${cost(limits.budget_usd)}` : "without a budget"}${limits.reserved_usd > 0 ? `, ${cost(limits.reserved_usd)} reserved for calls under way` : ""};
+  return html`<p class="cost-sum"><b>${cost(total.cost_usd)}</b> ${job.rehearsed ? "is the cost with a model: this was rehearsed, " : ""}${limits.budget_usd ? `of ${cost(limits.budget_usd)}` : "without a budget"}${limits.reserved_usd > 0 ? `, ${cost(limits.reserved_usd)} reserved for calls under way` : ""};
       ${" "}${count(tokens(total))} tokens${limits.max_tokens ? ` of ${count(limits.max_tokens)}` : ""}${cacheShare(total) && `, ${cacheShare(total)} of the input from the cache`}</p>
     <${Table} title="By definition" first="Definition" rows=${data.by_definition} name=${(row) => html`${line(row.name, 60)} <span class="aside">${number(row.agents, "agent")}</span>`} most=${total.cost_usd} />
     <${Table} title="By model" first="Model" rows=${data.by_model} name=${(row) => line(row.name, 60) || "unknown"} most=${total.cost_usd} />
-    <${Table} title="The dearest agents" first="Agent" rows=${data.by_agent} most=${total.cost_usd} below=${true}
+    <${Table} title="The most expensive agents" first="Agent" rows=${data.by_agent} most=${total.cost_usd} below=${true}
       name=${(row) => html`<button type="button" class="more" onClick=${() => open({ agent: row.id })}>${line(row.label, 80)}</button>`} />`;
 }
 

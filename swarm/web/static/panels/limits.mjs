@@ -1,11 +1,11 @@
-// The fleet's share of the model: what its server grants, what is left of that, and who waits.
+// The fleet's share of the model: the server's limits, the rest of them, and waiting agents.
 import { html } from "../html.mjs";
 import { count, number } from "../format.mjs";
 import { line } from "../plain.mjs";
 
 const KNOWLEDGE = {
   told: "as the server states them",
-  blind: "the server states none; learned from what it refuses",
+  blind: "the server states none; learned from its refusals",
   new: "nothing is known yet",
 };
 
@@ -23,5 +23,5 @@ function Class({ one }) {
       ([kind, bucket]) => html`<tr key=${kind}><th scope="row">${kind}</th>
       ${["stated", "used", "left"].map((name) => html`<td key=${name} class="num">${bucket[name] === null ? "–" : count(bucket[name])}</td>`)}</tr>`,
     )}</tbody></table></div>
-    <p>${number(one.asking, "agent")} asking now${one.waiting ? `, ${one.waiting} waiting (${one.waiting_here} of this job)` : ", nobody waiting"}; ${[number(one.sent, "request") + " in all", ...refused].join(", ")}${one.window === null ? "" : `; ${one.window} at once after a storm of overloads`}${one.held_seconds ? `; held for ${one.held_seconds} s, as the server asked` : ""}.</p></section>`;
+    <p>${number(one.asking, "agent")} asking now${one.waiting ? `, ${one.waiting} waiting (${one.waiting_here} of this job)` : ", none waiting"}; ${[number(one.sent, "request") + " in all", ...refused].join(", ")}${one.window === null ? "" : `; ${one.window} at once after a storm of overloads`}${one.held_seconds ? `; held for ${one.held_seconds} s, as the server asked` : ""}.</p></section>`;
 }

@@ -1,4 +1,4 @@
-// What agents of a job's project remember across jobs: pages by shelf, one page with its versions, and taking this job's back.
+// The memory of a job's project across jobs: pages by memory store, one page with its versions, and taking back this job's changes.
 import { html } from "../html.mjs";
 import { clock, count } from "../format.mjs";
 import { Markdown } from "../markdown.mjs";
@@ -9,14 +9,14 @@ export default function Memory({ data, query, amend, open, act, reload, readOnly
   if (query.page || !data.memory_stores) return html`<p class="loading" aria-busy="true">Loading the page …</p>`;
   const memory_stores = data.memory_stores.filter((memory_store) => memory_store.pages.length);
   if (!memory_stores.length)
-    return html`<p class="empty">Nothing is remembered here yet: agents whose definition has <code>memory:</code> write pages that later jobs are told of.</p>`;
+    return html`<p class="empty">Memory is empty: agents whose definition has <code>memory:</code> write pages that later jobs can read.</p>`;
   const wrote = memory_stores.some((memory_store) => memory_store.pages.some((page) => page.job === data.job));
   const forget = async () => {
-    if (!confirm("Take back what this job wrote into memory? What others wrote stays.")) return;
+    if (!confirm("Take back this job's changes to memory? Changes of other jobs stay.")) return;
     await act("forget", {});
     reload();
   };
-  return html`${wrote && !readOnly && html`<p><button type="button" class="more" onClick=${forget}>Take back what this job wrote</button></p>`}
+  return html`${wrote && !readOnly && html`<p><button type="button" class="more" onClick=${forget}>Take back this job's changes</button></p>`}
     ${memory_stores.map(
       (memory_store) => html`<section key=${memory_store.id}><h2>${plain(memory_store.id)}</h2>
       <table class="list"><thead><tr><th scope="col">Page</th><th scope="col">About</th><th scope="col">Last written by</th><th scope="col">When</th><th scope="col" class="num">Size</th></tr></thead>

@@ -1,4 +1,4 @@
-// The scratchpad: its pages, and the one the address names.
+// The scratchpad: its pages, and the page that the address names.
 import { html } from "../html.mjs";
 import { clock, count } from "../format.mjs";
 import { Markdown } from "../markdown.mjs";

@@ -1,4 +1,4 @@
-// When who stood in the queue, worked and waited: a lane for each agent, the queue apart from the work.
+// Times of each agent in the queue, at work and waiting, one lane for each.
 import { duration, elapsed } from "../format.mjs";
 import { html, useMemo, useState } from "../html.mjs";
 import { line } from "../plain.mjs";

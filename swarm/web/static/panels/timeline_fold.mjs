@@ -1,4 +1,4 @@
-// Lanes of spans from the server's data and the events that came since. Pure.
+// Lanes of spans from the server's data and later events. Pure.
 
 const STATES = {
   spawned: "queued",
@@ -10,7 +10,7 @@ const STATES = {
   parked: "parked",
 };
 
-/** `lanes`: `[{id, spans: [[state, from, to]]}]`, the last `to` null while it goes on. */
+/** `lanes`: `[{id, spans: [[state, from, to]]}]`, the last `to` null while it lasts. */
 export function moveOn(lanes, events) {
   if (!events.length) return lanes;
   const byId = new Map(lanes.map((lane) => [lane.id, { ...lane, spans: [...lane.spans] }]));
@@ -27,12 +27,12 @@ export function moveOn(lanes, events) {
   return [...byId.values()];
 }
 
-/** How long a lane was in a state, in seconds. */
+/** A lane's time in a state, in seconds. */
 export function timeIn(lane, state, now) {
   return lane.spans.filter((span) => span[0] === state).reduce((sum, [, from, to]) => sum + Math.max(0, (to ?? now) - from), 0);
 }
 
-/** Round marks for an axis of so many seconds, at most about so many. */
+/** Round marks for an axis of `seconds`, about `most` of them. */
 export function marks(seconds, most = 8) {
   const steps = [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14_400, 28_800, 86_400];
   const step = steps.find((each) => seconds / each <= most) ?? Math.ceil(seconds / most / 86_400) * 86_400;
