@@ -197,7 +197,9 @@ class _InstructionReader:
             return
         name = self.name(path)
         if boundary is not None and not real.is_relative_to(boundary):
-            self.grants.append(Grant(text=f"{self.name(real)} in the instructions of agents", source=importer or name))
+            self.grants.append(
+                Grant(text=f"{self.name(real)} in what agents are given to read", source=importer or name)
+            )
             allowed = self.trusted
         try:
             globs, text, imports = _read(real, stamp_of(real), rule)

@@ -94,7 +94,7 @@ def find_hooks(workspace: Path, home: Path, of_types: Iterable[Hook] = ()) -> Fo
 
 def _grant_own(hook: Hook, file: str, digest: str) -> Grant:
     """The grant for a person's own hook to run a workspace file outside the sandbox."""
-    text = f"{file}, in its present form, is run outside the sandbox by your hook on {hook.event} ({hook.source}): {hook.label}"
+    text = f"{file}, as it is now, is run outside of the sandbox by your hook on {hook.event} ({hook.source}): {hook.label}"
     return Grant(text=text, source=file, content=json.dumps({"files": {file: digest}}))
 
 

@@ -8,9 +8,9 @@
 --            taken        the job that this change reverts
 --            sha          of `write`: the imported file's hash; nothing is done if the page was changed since the last import
 --   text     the new text; `old`: of `replace`, the text that must occur exactly once
--- Returns {'ok', publish, JSON {version, line?, around?: {first, lines}}, kill} | {'exists'} | {'missing'} | {'no file'} | {'in the way', page}
---   | {'absent'} | {'several', lines} | {'range', lines} | {'version', current or 0} | {'within'} | {'changed'} | {'same'}
---   | {'limit', 'page' | 'shelf' | 'pages', resulting size} | {'refused', 'not live', '{}'}
+-- Returns {'ok', publish, JSON {version, line?, around?: {first, lines}}, kill} | {'exists'} | {'missing'} | {'no file'}
+--   | {'in the way', page} | {'absent'} | {'several', lines} | {'range', lines} | {'version', current or 0} | {'within'} | {'changed'}
+--   | {'same'} | {'limit', 'page' | 'shelf' | 'pages', resulting size} | {'refused', 'not live', '{}'}
 
 local function split(text)
   local lines = {}

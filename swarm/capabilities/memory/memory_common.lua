@@ -6,7 +6,8 @@
 -- P:memory:SHELF:sums       hash    version: the last one given to any page; bytes: of all texts; log_bytes: of all versions kept
 -- P:memory:SHELF:logged     set     pages that have versions kept, including deleted ones
 -- P:memory:SHELF:log:PAGE   stream  its versions, VERSION-0 each: op, text, job, agent, by, at, `new` if there was no page before,
---                                   `from`: its former name; `taken`: the job that the version reverted. A long or full log drops the oldest.
+--                                   `from`: its former name; `taken`: the job that the version reverted. The oldest
+--                                   are dropped from a page with many, or on a full memory store.
 -- P:memory:SHELF:roots      hash    page -> JSON {text, by: [[lines, job]…]}: the text after the last dropped version, and the job of each
 --                                   line; '' if unknown, or a person
 -- P:memory:SHELF:imported   hash    page -> sha256 of the file that was imported last
