@@ -1,4 +1,4 @@
-"""Give an agent its instruction files: with its first message, and with the first file it reads that they apply to."""
+"""Give an agent its instruction files: with its first message, and with the first matching read."""
 
 from __future__ import annotations
 

@@ -105,7 +105,10 @@ def load_instructions(workspace: Path, home: Path, *, trusted: bool = False, man
 
 
 def _folders(workspace: Path, home: Path) -> list[Path]:
-    """Folders from the farthest to the nearest. Above the repository only those in the person's home count: others may write elsewhere."""
+    """List the folders from the farthest to the nearest.
+
+    Above the repository only those in the person's home count: others may write elsewhere.
+    """
     inside = project_folders(workspace)
     above = [folder for folder in inside[-1].parents if folder != home and folder.is_relative_to(home)]
     return [*reversed(above), *reversed(inside)]
@@ -120,7 +123,10 @@ def _read(path: Path, stamp: Stamp, rule: bool) -> tuple[list[str], str, list[st
 
 
 class _InstructionReader:
-    """Collects the instruction files. A file and its imports must lie in `boundary`; None: any place, for the person's own files."""
+    """Collects the instruction files.
+
+    A file and its imports must lie in `boundary`; None: any place, for the person's own files.
+    """
 
     def __init__(self, workspace: Path, home: Path, trusted: bool) -> None:
         self.workspace, self.home, self.trusted = workspace, home, trusted

@@ -1,7 +1,7 @@
-"""Parse an instruction file: its imports, and the files that a rule in `.claude/rules` applies to. Pure except for a cache.
+"""Parse an instruction file: its imports, and the files that a rule applies to. Pure except for a cache.
 
-`@path` in the text imports a file. It is plain text in code (fenced or a span), and after a letter, as in an address. An HTML comment is
-for people; in code it stays.
+Rules lie in `.claude/rules`. `@path` in the text imports a file. It is plain text in code (fenced or a span), and after a letter, as in an
+address. An HTML comment is for people; in code it stays.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The tool `Memory`: six commands on pages that outlive the job, like the Messages API's memory tool, errors included."""
+"""The tool `Memory`: six commands on pages, like the Messages API's memory tool, errors included."""
 
 from __future__ import annotations
 

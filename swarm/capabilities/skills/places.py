@@ -1,4 +1,4 @@
-"""Find people's skills and commands, and decide between equal names: the project's nearest folder, then the person's own.
+"""Find skills and commands; of equal names the project's nearest folder wins, then the person's own.
 
 A workspace's skills are text for agents and permit nothing. A workspace skill with the name of one of the person's own would replace it.
 That is a `Grant`, which counts only while the person trusts the workspace.

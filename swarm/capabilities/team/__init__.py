@@ -1,1 +1,1 @@
-"""Shared state of a job's agents: the team, its task board, the scratchpad. Each has its domain, tools and Lua side by side."""
+"""Shared state of a job's agents: the team, its task board, the scratchpad, each with its tools and Lua."""

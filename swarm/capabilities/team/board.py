@@ -266,7 +266,10 @@ def _storable(text: str) -> str:
 
 
 def find_way(blocked_by: Mapping[int, Sequence[int]], start: Iterable[int], end: int) -> list[int]:
-    """Find the shortest chain of tasks, each waiting for the next, from one of `start` to `end`; empty if none. Linear time."""
+    """Find the shortest chain of tasks, each waiting for the next, from one of `start` to `end`.
+
+    Empty if there is none. Takes linear time.
+    """
     way: dict[int, int | None] = dict.fromkeys(start)
     reached = deque(way)
     while reached:

@@ -1,4 +1,7 @@
-"""Build the request of a notice: a CloudEvent (1.0, structured JSON), signed by Standard Webhooks. Pure; takes the time as an argument."""
+"""Build the request of a notice: a CloudEvent (1.0, structured JSON), signed by Standard Webhooks.
+
+Pure: takes the time as an argument.
+"""
 
 from __future__ import annotations
 

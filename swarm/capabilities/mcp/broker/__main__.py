@@ -1,4 +1,7 @@
-"""Run the broker: `python -m swarm.capabilities.mcp.broker FOLDER IDLE_SECONDS`; exits at once if one runs already."""
+"""Run the broker; exit at once if one runs already.
+
+Usage: `python -m swarm.capabilities.mcp.broker FOLDER IDLE_SECONDS`.
+"""
 
 from __future__ import annotations
 

@@ -80,9 +80,9 @@ async def log_in(
     scope: str = "",
     issuer: str = "",
 ) -> Granted:
-    """Log in through a browser: `show` is given the address to open, and `receive` gives the parameters that it came back with.
+    """Log in through a browser: `show` gets the address to open, `receive` returns the redirect's parameters.
 
-    Raises `NotGranted`, which says why.
+    Raises `NotGranted` with the reason.
     """
     method = "client_secret_post" if client_secret else "none"
     about: dict[str, Any] = {"redirect_uris": [redirect], "token_endpoint_auth_method": method}
