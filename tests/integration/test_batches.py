@@ -83,7 +83,7 @@ def test_a_batch_of_which_nothing_was_heard_is_found_and_what_failed_in_it_goes_
     ("order", "said"),
     [
         ({"agent": "build"}, r"'build' has tools \(its `tools` must be an empty list\)"),
-        ({"check": "true"}, "checked or graded"),
+        ({"check": "true"}, "has a check or a grader"),
         ({"summaries": True}, "summaries"),
         ({"isolation": "worktree"}, "copies of files"),
     ],

@@ -267,7 +267,7 @@ def test_only_the_owner_and_the_lead_complete_a_task_and_only_once(world: JobWor
     world.start("ben")
     world.add("x")
     world.add("y", blocked_by=[1])
-    with pytest.raises(BoardRefused, match="nobody's yet: claim it first"):
+    with pytest.raises(BoardRefused, match="has no owner yet: claim it first"):
         world.complete("ben", 1)
     world.take("ada", 1)
     with pytest.raises(BoardRefused, match="task 1 belongs to ada"):
@@ -538,7 +538,7 @@ def test_a_step_on_a_board_that_is_full_and_dense_takes_no_longer_than_on_a_smal
     for number in (1, 2, 3):
         world.take("root", number)
         assert world.complete("root", number) == [number + 1]
-    with pytest.raises(BoardRefused, match="that would be a circle: task 4 waits for 401, which waits for 4"):
+    with pytest.raises(BoardRefused, match="that would make a circle: task 4 waits for 401, which waits for 4"):
         world.board.update(world.root, world.cause(), 4, blocked_by=[401])
     world.board.update(world.root, world.cause(), 401, blocked_by=[])
     world.board.update(world.root, world.cause(), 4, blocked_by=[401])

@@ -198,8 +198,8 @@ def test_a_server_that_ends_in_a_call_is_told_of_and_started_anew(served: Fleet)
     drawer, crash, long, secrets = results(served, view.root_id)
     assert drawer.text == "empty" and crash.is_error
     assert "ended during this call" in crash.text and "exit code 3" in crash.text and "check before" in crash.text
-    assert long.text.startswith("[The MCP server desk was started anew") and 'file_path="output:' in long.text
-    assert "started anew" not in secrets.text, "it is said once"
+    assert long.text.startswith("[The MCP server desk was restarted") and 'file_path="output:' in long.text
+    assert "was restarted" not in secrets.text, "it is said once"
     assert "SWARM_" not in secrets.text and "/tmp" in secrets.text and ".ssh" not in secrets.text
 
 
@@ -270,7 +270,7 @@ def test_a_question_whose_call_is_gone_is_told_with_the_answer(served: Fleet) ->
     [question] = served.swarm.questions.open(job.id)
     served.swarm.answer(question.id, "name: Ada")
     [result] = results(served, job.wait(60).root_id)
-    assert result.is_error and "was gone when the answer came" in result.text and '"name": "Ada"' in result.text
+    assert result.is_error and "had ended when the answer came" in result.text and '"name": "Ada"' in result.text
 
 
 def is_listening(port: int) -> bool:

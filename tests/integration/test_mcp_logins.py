@@ -93,7 +93,7 @@ def log_in(fleet: Fleet, *, paste: bool = False) -> None:
         back = httpx2.get(address).headers["location"]
         _, told = command.communicate(f"nonsense\n{back}\n", timeout=30)
     else:
-        assert "goes on where it was begun" in httpx2.get(address, follow_redirects=True).text
+        assert "continues where it was begun" in httpx2.get(address, follow_redirects=True).text
         _, told = command.communicate(timeout=30)
     assert command.returncode == 0 and "vault: logged in, renewed from" in told, told
 
@@ -146,7 +146,7 @@ def test_hosts_that_find_a_login_expired_renew_it_once_and_those_connected_are_t
         assert vault.counts() == {"registered": 1, "renewed": 1}
         swarm_mcp(fleet, "logout", "vault").communicate(timeout=30)
         said = [await hosts[0].begin_call("2", call).next_event()]
-        assert said[0]["failed"] == "refused" and "nobody is logged in" in said[0]["why"]
+        assert said[0]["failed"] == "refused" and "has no login" in said[0]["why"]
         await asyncio.gather(*(host.end() for host in hosts))
 
     asyncio.run(use_it())

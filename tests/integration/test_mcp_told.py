@@ -62,7 +62,7 @@ def test_an_agent_is_told_which_servers_of_its_type_its_job_has_not(at_work: Fle
     assert [warning for warning in job.warnings if "painter: it goes without" in warning and "images" in warning]
     assert job.wait(60).state == "completed"
     begun = next(iter(at_work.swarm.journal(job.view().root_id)))
-    assert isinstance(begun, Started) and "MCP servers that this job has not: images." in begun.system
+    assert isinstance(begun, Started) and "MCP servers that this job does not have: images." in begun.system
 
 
 def test_servers_are_checked_as_agents_would_have_them_and_nothing_is_left(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_a_person_s_edit_is_a_version_without_secrets(remembered: Remembered) ->
         in remembered.run("edit", "project:reviewer", "a.md", "--file", "-", given="new [a secret was here]").stderr
     )
     assert [version.job for version in remembered.memories.versions(remembered.memory_store, "a.md")] == ["job-1", ""]
-    with pytest.raises(MemoryRefused, match="is a page, so there can be none below it"):
+    with pytest.raises(MemoryRefused, match="is a page, so it cannot hold other pages"):
         remembered.run("edit", "project:reviewer", "a.md/b.md", "--file", "-", given="x")
 
 

@@ -42,7 +42,7 @@ def test_a_version_that_was_overtaken_writes_nothing(world: JobWorld) -> None:
     first = write(world, "a", "one", if_version=0)
     second = write(world, "a", "two", if_version=first)
     assert second > first
-    with pytest.raises(PadRefused, match=f"has version {second}, not {first}: somebody changed it"):
+    with pytest.raises(PadRefused, match=f"has version {second}, not {first}; nothing was changed"):
         write(world, "a", "three", if_version=first)
     with pytest.raises(PadRefused, match="exists already"):
         write(world, "a", "three", if_version=0)

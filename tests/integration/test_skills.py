@@ -120,7 +120,7 @@ def test_a_definition_begins_with_the_skills_it_names_and_both_are_said_again_af
     assert job.wait(60).text == "DONE" and job.warnings == []
     root = job.view().root_id
     [task, *_] = [entry for entry in skilled.swarm.journal(root) if isinstance(entry, Prompt)]
-    assert "# How to fill a form" in task.text and "there is no such skill here" in task.text
+    assert "# How to fill a form" in task.text and "this skill, which does not exist here" in task.text
     history = fold(root, skilled.swarm.store.journals.read(root))
     assert history.spec is not None
     context = ToolContext(
@@ -194,7 +194,7 @@ def test_a_person_calls_a_skill_and_what_is_none_is_said(skilled: Fleet) -> None
     with pytest.raises(ConfigurationError, match="no command /pdv here; did you mean /pdf"):
         prompt("/pdv it")
     write(skilled.workspace, ".claude/commands/push.md", "!`git push origin`\nSay it.")
-    with pytest.raises(ConfigurationError, match="`git push origin` run before it begins, which is not allowed"):
+    with pytest.raises(ConfigurationError, match="`git push origin` before it begins, which is not allowed"):
         prompt("/push", deny=("Bash(git push *)",))
 
 

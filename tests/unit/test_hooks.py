@@ -200,7 +200,7 @@ def test_exit_codes_mean_what_they_mean_elsewhere() -> None:
 @pytest.mark.parametrize("code", [1, 127, 137])
 def test_an_operators_hook_that_fails_has_refused(code: int) -> None:
     said = put_together(BEFORE, [read_exit(BEFORE, hook(origin="managed"), code, "", "", timed_out=False)])
-    assert said.decision == "deny" and "must be heard" in said.reason
+    assert said.decision == "deny" and "required hook" in said.reason
     assert put_together(BEFORE, [read_text(BEFORE, hook(origin="managed"), "{half")]).decision == "deny"
 
 

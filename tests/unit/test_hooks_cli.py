@@ -60,8 +60,8 @@ def test_what_would_be_run_is_listed_with_where_and_the_rest_with_why(project: P
     [
         ("./check", "runs on this host, pinned check"),
         ("sh ~/a.sh", "runs on this host"),
-        ("npm test", "runs in the sandbox: its words are not all known"),
-        ("cd . && ./check", "runs in the sandbox: its words are not all known"),
+        ("npm test", "runs in the sandbox: its command line is not fully known"),
+        ("cd . && ./check", "runs in the sandbox: its command line is not fully known"),
     ],
 )
 def test_each_hook_is_listed_with_where_it_runs_and_what_is_pinned(project: Path, command: str, where: str) -> None:

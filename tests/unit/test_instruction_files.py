@@ -121,7 +121,7 @@ def test_settings_leave_files_out_but_those_of_a_repository_only_its_own(place: 
     place.write(".claude/settings.json", own, at=place.home)
     assert place.names()[1:] == ["~/code/shop/CLAUDE.md"] and reached(place, "pay/x.py") == ["pay/CLAUDE.md"]
     place.write(".claude/settings.json", '{"claudeMdExcludes": "x"}', at=place.home)
-    assert [problem.message for problem in place.load().problems] == ["`claudeMdExcludes` is 'x', no list of globs"]
+    assert [problem.message for problem in place.load().problems] == ["`claudeMdExcludes` is 'x', not a list of globs"]
 
 
 def test_what_opencode_names_is_taken_and_an_address_is_said_not_to_be(place: Place) -> None:
@@ -135,7 +135,7 @@ def test_what_opencode_names_is_taken_and_an_address_is_said_not_to_be(place: Pl
     loaded = place.load()
     assert [source.name for source in loaded.sources] == ["rules/a.md", "rules/b.md"]
     assert "'https://example.com/x.md', which is not fetched" in str(loaded.problems[0])
-    assert "'no/where.md', and there is no such file" in str(loaded.problems[1])
+    assert "'no/where.md', which does not exist" in str(loaded.problems[1])
 
 
 # -- imports -------------------------------------------------------------------------------------------------------
@@ -230,7 +230,7 @@ def test_a_long_file_is_cut_and_crowds_no_other_out(place: Place) -> None:
     assert len(loaded.text.encode()) < MAX_BYTES + 2_000
     assert "\nshort\n" in loaded.text
     assert "more bytes of this file were left out" in loaded.text
-    assert "of its 100,000 bytes are left out: agents are given 40 KiB in all" in str(loaded.problems[0])
+    assert "of its 100,000 bytes are left out: agents get 40 KiB in all" in str(loaded.problems[0])
     given = {source.name: source.given for source in loaded.sources}
     assert given["~/code/shop/CLAUDE.md"] == 6 and 40_000 < given["CLAUDE.md"] < MAX_BYTES
 
@@ -290,5 +290,5 @@ def test_globs_are_lists_or_text_and_anything_else_is_refused() -> None:
     assert read_globs("---\npaths: a/*.ts, b/{x,y}.ts\n---\n\nT\n") == (["/a/*.ts", "/b/x.ts", "/b/y.ts"], "T\n")
     assert read_globs("No frontmatter.") == ([], "No frontmatter.")
     assert len(expand_braces("{a,b}" * 12)) <= 50
-    with pytest.raises(Unusable, match="no list of globs"):
+    with pytest.raises(Unusable, match="not a list of globs"):
         read_globs("---\npaths: {a: 1}\n---\nT\n")

@@ -26,7 +26,7 @@ def test_lines_are_text_or_objects_and_never_both() -> None:
     assert read_lines('{"a": 1}', "text") == ['{"a": 1}'] and read_lines("{ brace\n") == ["{ brace"]
     with pytest.raises(ConfigurationError, match=r"x\.jsonl, line 3 is not JSON"):
         read_lines('{"a": 1}\n\nplain\n', source="x.jsonl")
-    with pytest.raises(ConfigurationError, match="line 1 is no JSON object"):
+    with pytest.raises(ConfigurationError, match="line 1 is not a JSON object"):
         read_lines("[1]", "json")
 
 

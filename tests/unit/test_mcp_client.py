@@ -101,9 +101,9 @@ def test_a_persons_words_become_what_a_server_asked_for(request_: Any, words: st
         ("sure: yes", "name is missing"),
         ("name: A\nsure: perhaps", "sure must be yes or no, not 'perhaps'"),
         ("name: A\nn: many", "n must be of the type integer, not 'many'"),
-        ("name: A\nelse: 1", "there is no 'else'"),
-        ("just words", "is no line"),
-        ("{name", "begins as JSON"),
+        ("name: A\nelse: 1", "there is no field 'else'"),
+        ("just words", "is not a line"),
+        ("{name", "begins like JSON"),
     ],
 )
 def test_words_that_cannot_be_used_are_said_to_be_so(words: str, fault: str) -> None:

@@ -107,7 +107,7 @@ def test_no_link_carries_another_file_of_the_persons_into_a_skill_of_the_project
     assert list(package.files) == ["SKILL.md"]
     assert package.left_out == [
         "big.bin: too large or too many (5,242,880 bytes)",
-        "notes.md: a link that leads elsewhere",
+        "notes.md: a link to a file outside",
     ]
 
 
@@ -164,7 +164,7 @@ def test_in_a_command_for_a_shell_each_argument_is_one_word_whatever_it_holds() 
 def test_code_in_a_skill_keeps_its_own_places_and_what_it_would_have_run_is_said() -> None:
     skill = Skill(name="x", source="x", apart=True, agent="explore")
     told = render_skill(skill, Package(name="x", body="awk '{print $1}' !`git log`"), "")
-    assert "awk '{print $1}' !`git log`" in told and "was not run" in told and "of the type explore" in told
+    assert "awk '{print $1}' !`git log`" in told and "were not run" in told and "of the type explore" in told
 
 
 def test_definitions_name_skills_as_a_list_or_in_a_line(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def test_the_whole_set_is_small_enough_for_every_request() -> None:
         ("BoardAdd", {}, "'subject' is missing"),
         ("BoardAdd", {"subject": "s", "blocked_by": [0]}, "less than the minimum"),
         ("BoardClaim", {"task_id": "3"}, "not of type 'integer'"),
-        ("BoardUpdate", {"task_id": 1}, "say what is to change"),
+        ("BoardUpdate", {"task_id": 1}, "name a change"),
         ("BoardUpdate", {"task_id": 1, "state": "completed"}, "unknown parameter 'state'"),
         ("BoardComplete", {"task_id": 1}, "'result' is missing"),
         ("BoardWait", {"timeout_seconds": 1}, "less than the minimum of 10"),

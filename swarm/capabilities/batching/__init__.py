@@ -1,1 +1,1 @@
-"""A capability: requests that have time, sent many at once by the Message Batches API at half the price."""
+"""A capability: send requests that are not urgent by the Message Batches API, many at once at half the price."""

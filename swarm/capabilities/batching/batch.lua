@@ -1,5 +1,5 @@
--- Have an agent's request sent with others.
---   server  where to, '' for the workers' own
+-- Queue an agent's request for a batch.
+--   server  the server's address, '' for the workers' own
 -- Returns {'reply', JSON} | {'asked'} | {'cancelled'} | {'stale'}
 step('ask_batch', function(id, gen, request, server, body)
   local refused = agents.refusal(id, gen, {})
@@ -14,9 +14,9 @@ step('ask_batch', function(id, gen, request, server, body)
   return { 'asked' }
 end)
 
--- Make a lot of the requests that wait, once the first of them has waited for so long or there are so many.
---   bytes    the most that their bodies may have together
---   patience how long nobody else looks at it: it is being sent
+-- Make a lot of the waiting requests, once the first has waited long enough or there are enough of them.
+--   bytes    the largest sum of their bodies
+--   patience how long only the caller may take the lot, while it sends it
 -- Returns {server, request, body, request, body…} | {}
 step('make_lot', function(lot, seconds, most, bytes, patience)
   local waiting = P .. ':batch:waiting'
@@ -42,7 +42,7 @@ step('make_lot', function(lot, seconds, most, bytes, patience)
   return found
 end)
 
--- Take the lots that somebody should look at; nobody else does for so long.
+-- Take the lots that are due; other workers cannot take them for `patience` seconds.
 -- Returns {now, batches of all lots as JSON, lot, server, made, count, batch, sure, not, lot…}
 step('due_lots', function(patience)
   local found, batches = { tostring(NOW), '' }, {}
@@ -59,9 +59,9 @@ step('due_lots', function(patience)
   return found
 end)
 
--- What became of sending a lot: it is this batch ('' if that is not known), to be looked at again after so long.
---   sure   '1': the API said so
---   wrong  a batch that it is not, or ''
+-- Note the result of sending a lot: its batch ('' if unknown), and when it is due again.
+--   sure   '1': the API returned the batch
+--   wrong  a batch that is another lot's, or ''
 step('note_lot', function(lot, batch, sure, seconds, wrong)
   if redis.call('EXISTS', lots.key(lot)) == 0 then return 'unknown' end
   if wrong ~= '' then
@@ -74,7 +74,7 @@ step('note_lot', function(lot, batch, sure, seconds, wrong)
   return 'ok'
 end)
 
--- The requests of a lot that are to be sent again, as they were. Returns {request, body…}
+-- The requests of a lot that must be sent again, unchanged. Returns {request, body…}
 step('read_lot', function(lot)
   local found = {}
   for _, request in ipairs(redis.call('SMEMBERS', lots.key(lot, 'open'))) do
@@ -84,7 +84,7 @@ step('read_lot', function(lot)
   return found
 end)
 
--- Replies have come: whoever waits for one goes on.
+-- Store replies and wake the agents that wait for them.
 --   replies  request, JSON, request, JSON…
 -- Returns {publish}
 step('reply_batch', function(lot, replies)
@@ -102,7 +102,7 @@ step('reply_batch', function(lot, replies)
   return { publish }
 end, { list_after = 1 })
 
--- The batch of a lot has ended and its replies were given. Returns the requests that it said nothing of; none: the lot is over.
+-- End a lot whose batch has ended. Returns the requests without a reply, which keep the lot open; none: the lot has ended.
 step('close_lot', function(lot)
   local left = {}
   for _, request in ipairs(redis.call('SMEMBERS', lots.key(lot, 'open'))) do

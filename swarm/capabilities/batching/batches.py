@@ -1,7 +1,7 @@
-"""Requests that wait for a batch, which may, and the lots that they are sent in, as Redis keeps them.
+"""The batch lane in Redis: requests that wait for a batch, and the lots in which they are sent.
 
-Guarantees: a request is in one lot, and in it before it is sent; a lot is looked at by one worker at a time; a reply wakes its agent in
-the step that notes it.
+Guarantees: a request is in one lot, and in it before it is sent; one worker at a time handles a lot; the step that stores a reply also
+wakes its agent.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from swarm.store.keyspace import Keyspace
 from swarm.store.values import Claim, Signals
 
 MOST_IN_LOT = 1_000
-"""Requests of one batch: all of its replies come when the last one is there."""
+"""Most requests in a batch: no reply comes before the last one is done."""
 MOST_BYTES = 32 * 1024 * 1024
 LOOK_SECONDS = 120.0
-"""How long a worker may take to send a lot, or to look at one, before another one does."""
+"""How long a worker may take to send or check a lot before another may take it."""
 
 
 @dataclass(frozen=True)
@@ -30,20 +30,20 @@ class Lot:
 
     id: str
     server: str
-    """A rehearsal server, or empty."""
+    """The address of a rehearsal server, or empty."""
     made_at: float
     count: int
     batch: str = ""
-    """The API's id; empty while that is not known."""
+    """The API's id of the batch; empty while unknown."""
     sure: bool = False
-    """The API said so, and it was not only found."""
+    """Whether the API returned the batch; else it was found by its contents."""
     refused: Sequence[str] = ()
-    """Batches that were looked at, and are others."""
+    """Batches that were checked and belong to other lots."""
 
 
 @dataclass(frozen=True)
 class DueLots:
-    """The lots to look at now, with what is known of all of them."""
+    """The lots that are due, with the known batches of all lots."""
 
     now: float
     taken: Sequence[str]
@@ -58,18 +58,21 @@ class Batches:
         self._keyspace = keyspace
 
     def ask(self, claim: Claim, request: str, server: str, body: str) -> dict[str, Any] | str:
-        """Have a request sent, once however often this is called; its reply if it is there, else why not (`asked`, or a refusal)."""
+        """Queue a request, once however often this is called.
+
+        Returns its reply if known, else the reason (`asked`, or a refusal).
+        """
         answer = self._keyspace.run("ask_batch", claim.agent_id, claim.generation, request, server, body)
         return dict(json.loads(answer[1])) if answer[0] == "reply" else str(answer[0])
 
     def has_work(self) -> bool:
-        """Whether anything waits or is under way."""
+        """Whether any request waits or is in a lot."""
         return bool(
             self._keyspace.client.exists(self._keyspace.key("batch", "waiting"), self._keyspace.key("batch", "lots"))
         )
 
     def make_lot(self, seconds: float) -> tuple[Lot, dict[str, Any]] | None:
-        """A lot of the requests that wait, with their bodies, once the first has waited for so long: its taker is to send it."""
+        """Make a lot of the waiting requests, with their bodies, for the caller to send; None if it is too early."""
         lot = "lot-" + secrets.token_hex(8)
         found = self._keyspace.run("make_lot", lot, seconds, MOST_IN_LOT, MOST_BYTES, LOOK_SECONDS)
         if not found:
@@ -78,7 +81,7 @@ class Batches:
         return Lot(lot, found[0], self._keyspace.now(), len(bodies)), bodies
 
     def due(self) -> DueLots:
-        """Take the lots that are to be looked at."""
+        """Take the lots that are due."""
         now, taken, *found = self._keyspace.run("due_lots", LOOK_SECONDS)
         rows = [found[first : first + 7] for first in range(0, len(found), 7)]
         lots = [
@@ -88,20 +91,20 @@ class Batches:
         return DueLots(float(now), json.loads(taken), lots)
 
     def note(self, lot: Lot, batch: str, *, sure: bool, again_in: float, wrong: str = "") -> None:
-        """The lot is this batch, as far as is known; it is looked at again after so long."""
+        """Note the lot's batch, as far as known; the lot is due again after so many seconds."""
         self._keyspace.run("note_lot", lot.id, batch, int(sure) if sure else "", again_in, wrong)
 
     def bodies(self, lot: Lot) -> dict[str, Any]:
-        """The requests of a lot that have no reply."""
+        """The requests of a lot without a reply."""
         return _pairs(self._keyspace.run("read_lot", lot.id))
 
     def reply(self, lot: Lot, replies: Mapping[str, Any]) -> Signals:
-        """Give these requests their replies."""
+        """Store the replies of these requests."""
         given = [part for request, reply in replies.items() for part in (request, json.dumps(reply))]
         return Signals(publish=self._keyspace.run("reply_batch", lot.id, *given)[0])
 
     def close(self, lot: Lot) -> list[str]:
-        """The lot's batch has ended; returns the requests that it said nothing of, and ends the lot if there are none."""
+        """End a lot whose batch has ended, unless requests have no reply; returns those requests."""
         return list(self._keyspace.run("close_lot", lot.id))
 
 
@@ -110,19 +113,19 @@ def _pairs(found: Sequence[str]) -> dict[str, Any]:
 
 
 def refuse_more_turns(definition: AgentDefinition, provider: str, *, summaries: bool, copies: bool) -> None:
-    """Raise `ConfigurationError` for what may take more than one request, or cannot be had as a batch."""
+    """Raise `ConfigurationError` for a definition that can need several requests, or has no batches."""
     if provider != "anthropic":
-        raise ConfigurationError(f"provider {provider} has no batches; leave --batch away")
+        raise ConfigurationError(f"provider {provider} has no batches; omit --batch")
     wants = {
         "has tools (its `tools` must be an empty list)": definition.tools != [],
         "is a program": bool(definition.command),
         "remembers": definition.memory is not None,
-        "has work that is checked or graded": definition.outcome is not None,
-        "is told of in summaries": summaries,
+        "has a check or a grader": definition.outcome is not None,
+        "has summaries": summaries,
         "works on copies of files": copies,
     }
     if found := [what for what, holds in wants.items() if holds]:
         raise ConfigurationError(
-            f"only what takes one request can go by a batch, and {definition.name!r} {' and '.join(found)}; "
-            "leave --batch away, or take a type of agent that only answers, as `answer` does"
+            f"a batch takes only agents with one request, and {definition.name!r} {' and '.join(found)}; "
+            "omit --batch, or use a type that only answers, such as `answer`"
         )

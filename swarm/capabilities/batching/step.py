@@ -1,4 +1,4 @@
-"""An agent that has time: its one request goes with others', and it parks until the reply is there."""
+"""Send an agent's only request in a batch, and park the agent until the reply arrives."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from swarm.runtime.steps import Step, Turn
 
 
 class BatchStep(Step):
-    """The one request of an agent that has time."""
+    """The only request of an agent that is not urgent."""
 
     takes = (CallModel,)
 
     def due(self, action: Action) -> Callable[[], Turn] | None:
-        """The end of an agent that would need more than the one request."""
+        """End an agent that would need a second request."""
         history = self.segment.history
         if history.final_answer is not None:
             reason = (
                 f"its limit of {history.final_answer.limit} was reached before the batch with its request had ended"
             )
         elif history.turns:
-            reason = "it was to be one request (--batch), and its answer needs another one; leave --batch away"
+            reason = "--batch allows one request, and the answer needs another one; omit --batch"
         else:
             return None
         return lambda: Finished(state="failed", text=history.reply_text.text_at_hand(), reason=reason)
 
     def before_request(self, action: CallModel | Compact) -> Turn | bool:
-        """Journal the reply, or why there is none, if that is known by now; else say what to wait for. Raises `UnfitWorker`."""
+        """Journal the reply or the failure, if known by now; else wait for it. Raises `UnfitWorker`."""
         assert isinstance(action, CallModel)
         model_call = self.parts.model_call
         reserved = model_call.reserve()
@@ -57,7 +57,7 @@ class BatchStep(Step):
             tools_allowed=action.tools_allowed,
             effort=spec.definition.effort,
         )
-        # The same for as long as it is the same request: one that failed is asked again under another name.
+        # The id stays while the request does: a failed one is sent again under another id.
         name = f"{spec.agent_id}-{history.failures}"
         body = batch_body(request, max_output=max_output(spec.model, prices_file=prices))
         answer = Batches(segment.store.keyspace).ask(

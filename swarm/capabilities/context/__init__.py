@@ -1,1 +1,1 @@
-"""What an agent is given to read beside its task: instruction files, and what is said again after a summary."""
+"""An agent's context besides its task: instruction files, and the message after a summary."""

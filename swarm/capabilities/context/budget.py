@@ -1,4 +1,4 @@
-"""How much of the instruction files an agent is given, and in what form. Pure."""
+"""Fit the instruction files into an agent's budget, and render them. Pure."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import NamedTuple
 from swarm.definitions.sources import Problem
 
 MAX_BYTES = 40 * 1024
-"""Of all instruction files together."""
+"""Most bytes of all instruction files together."""
 _WORTH_CUTTING = 1024
 _TAGS = re.compile(r"<(?=/?(?:instructions|file)\b)", re.IGNORECASE)
 _HEAD = """\
-Standing instructions of the person and of the project, from files that were read when the job was submitted. Keep to them wherever
-your task does not say otherwise; where two contradict each other, the later one holds. They cannot permit anything that you may not do."""
+Standing instructions of the person and of the project, from files that were read when the job was submitted. Follow them unless
+your task says otherwise; if two contradict each other, the later one holds. They cannot permit anything that you may not do."""
 
 
 class ContextPart(NamedTuple):
@@ -25,9 +25,9 @@ class ContextPart(NamedTuple):
 
 
 def fit_parts(parts: Sequence[ContextPart], *, room: int = MAX_BYTES) -> tuple[list[str], list[Problem]]:
-    """What there is room for of each text, and what had to be left out.
+    """Return the part of each text that fits, and a problem for each text that was cut.
 
-    The room is shared evenly: what short files leave of their share is the long ones', so one of them crowds nobody out.
+    The room is shared evenly. Space that short files leave goes to the long ones, so no file crowds out another.
     """
     kept = [""] * len(parts)
     problems = []
@@ -38,13 +38,13 @@ def fit_parts(parts: Sequence[ContextPart], *, room: int = MAX_BYTES) -> tuple[l
         room -= len(kept[at].encode())
         if kept[at] is not text:
             left = size - len(kept[at].encode())
-            message = f"{left:,} of its {size:,} bytes are left out: agents are given {MAX_BYTES // 1024} KiB in all"
+            message = f"{left:,} of its {size:,} bytes are left out: agents get {MAX_BYTES // 1024} KiB in all"
             problems.append(Problem(path=parts[at].source, message=message, remedy="Shorten the instruction files."))
     return kept, problems
 
 
 def cut_text(text: str, room: int) -> str:
-    """The whole lines of a text that fit, or nothing where that would be too little to be worth it."""
+    """The whole lines of a text that fit, or nothing if they are too few to be useful."""
     if room < _WORTH_CUTTING:
         return ""
     whole = text.encode()[:room].decode(errors="ignore")
@@ -52,7 +52,7 @@ def cut_text(text: str, room: int) -> str:
 
 
 def render_parts(parts: Sequence[ContextPart], kept: Sequence[str]) -> str:
-    """What agents are given, with the source of each part; empty if there is nothing."""
+    """Render the files for agents, each with its source; empty without files."""
     if not parts:
         return ""
     shown = [render_part(part.source, part.text, given) for part, given in zip(parts, kept, strict=True)]
@@ -60,11 +60,11 @@ def render_parts(parts: Sequence[ContextPart], kept: Sequence[str]) -> str:
 
 
 def render_part(source: str, text: str, given: str) -> str:
-    """One file, or as much of it as is given; no text can end its element."""
+    """Render one file, or its given part; no text can end its element."""
     name = source.replace('"', "'").replace("\n", " ")
     body = _TAGS.sub("&lt;", given.strip("\n"))
     if given != text:
         left = len(text.encode()) - len(given.encode())
-        note = f"[{left:,} more bytes of this file were left out for want of room; read it where it matters]"
+        note = f"[{left:,} more bytes of this file were left out for lack of room; read it if it matters]"
         body = f"{body}\n{note}" if body else note
     return f'<file path="{_TAGS.sub("&lt;", name)}">\n{body}\n</file>'

@@ -1,11 +1,15 @@
-"""Compaction: a summary takes the place of what a conversation has become too long for.
+"""Compaction: replace a conversation that has become too long by a summary.
 
-The call for it is like any other: set aside before, paid after, made again by whoever takes the agent over. Only the entry that holds
-the summary changes the conversation, so a death anywhere costs at most the call.
+Its call is like any other: its cost is reserved before, charged after, and the call is made again after a rescue. Only the entry with the
+summary changes the conversation, so a crash costs at most the call.
 
-Three ways, by what there is: the server's own block, after which the last turn is kept as it was; a small model, where the conversation
-is no longer in the prompt cache and would have to be paid for whole; an ordinary reply, where the server makes no blocks. After the
-latter two the last turn is told as text: what was thought in it is bound to a conversation that is gone.
+There are three ways:
+
+- The server's own block; the last turn is kept as it was.
+- A small model, if the conversation has left the prompt cache and would be charged in full.
+- An ordinary reply, if the server makes no blocks.
+
+After the latter two the last turn is rendered as text, because its thinking belongs to a conversation that no longer exists.
 """
 
 from __future__ import annotations
@@ -36,27 +40,27 @@ from swarm.store.values import reply_counters
 
 log = EventLog("swarm.compaction")
 _NOT_OURS = frozenset({"authentication", "billing", "spend_limit", BAD_IMAGE})
-"""Failures that every request would have: they are the next reply's to tell."""
+"""Failures that every request would have; the next reply reports them."""
 _NO_SUMMARY = "no_summary"
 
 
 @dataclass(frozen=True)
 class _Plan:
-    """How one summary is made."""
+    """The plan for one summary."""
 
     model: str
     block: bool
-    """The server makes a block; else the reply is the summary."""
+    """Whether the server makes a block; else the reply is the summary."""
     kept: int
-    """How many of the last replies lie after the part that is summarized."""
+    """How many of the last replies lie after the summarized part."""
     cached: bool
-    """It is read from the prompt cache."""
+    """Whether the conversation is read from the prompt cache."""
     own: bool = True
-    """The agent's own model makes it."""
+    """Whether the agent's own model makes the summary."""
 
     @property
     def replays(self) -> int:
-        """How many of them stay as they were."""
+        """How many of the kept replies stay as they were."""
         return self.kept if self.block and self.own else 0
 
 
@@ -78,7 +82,7 @@ class CompactionStep(Step):
         return self.parts.model_call
 
     def before_request(self, action: CallModel | Compact) -> Turn | bool:
-        """Have the conversation cut; what stands in the way of it is journaled. Raises `Interrupted`, `UnfitWorker`."""
+        """Compact the conversation; a failure is journaled. Raises `Interrupted`, `UnfitWorker`."""
         assert isinstance(action, Compact)
         focus = self.before(action)
         if action.bare:
@@ -91,7 +95,7 @@ class CompactionStep(Step):
             Prices(plan.model, self._prices_file),
             cached=plan.cached,
             most=SUMMARY_TOKENS,
-            # What follows the summary is shorter than what was, so this is enough.
+            # The text after the summary is shorter than the summarized part, so this is enough.
             closing=self._call.closing(0),
         )
         reserved = self._call.reserve(reservation)
@@ -101,11 +105,11 @@ class CompactionStep(Step):
         return True
 
     def _restate(self, tail: list[dict[str, Any]]) -> str:
-        """How things stand, from records; `tail` is what of the conversation is not kept, though no summary holds it."""
+        """Render the state from records; `tail` is the part that neither the conversation nor the summary keeps."""
         return restate(self.parts.toolbox.context_of(""), self._history, tail=tell_tail(tail) if tail else "")
 
     def before(self, action: Compact) -> str:
-        """What is done before a summary is asked for: the place of `PreCompact`. Returns what it must hold above all."""
+        """Run the `PreCompact` hooks before a summary. Returns what the summary must contain above all."""
         wanted = "" if action.wanted is None else action.wanted.focus
         return "\n\n".join(filter(None, [wanted, self._history.hooks.focus]))
 
@@ -123,7 +127,7 @@ class CompactionStep(Step):
         return _Plan(own, block, action.kept, cached=cached)
 
     def _find_small(self, tokens: int) -> str | None:
-        """A model that reads the whole conversation for less, if there is one."""
+        """Return a model that reads the whole conversation for less, if there is one."""
         own, wanted = self.segment.spec.model, self.segment.settings.small_model
         try:
             small = resolve_model(wanted, default=own, parent=own, prices_file=self._prices_file)
@@ -139,7 +143,7 @@ class CompactionStep(Step):
         history = self._history
         messages = history.messages[: cut_of(history, plan.kept).place]
         if not plan.block:
-            # The request before, byte for byte, and one block more.
+            # The previous request, byte for byte, and one block more.
             ask = {"type": "text", "text": summary_request(focus)}
             messages = [*messages[:-1], {**messages[-1], "content": [*messages[-1]["content"], ask]}]
         request = ModelRequest.model_construct(
@@ -201,10 +205,10 @@ class CompactionStep(Step):
         return complete_aside(self.segment, request, int(tokens / BYTES_PER_TOKEN))
 
     def _fits(self, messages: list[dict[str, Any]]) -> bool:
-        """Whether this much can stay as it was, and leave room for more."""
+        """Whether these messages can stay as they were and leave room for more."""
         size = sum(size_of(block) for message in messages for block in message["content"])
         bounds = self._call.bounds()
-        assert bounds is not None, "a conversation that is cut has them"
+        assert bounds is not None, "a compacted conversation has bounds"
         return size / BYTES_PER_TOKEN < bounds.hard / 2
 
     def _cut(self, action: Compact, entry: Compacted) -> None:
@@ -250,7 +254,7 @@ class CompactionStep(Step):
 
 
 def _read(reply: Reply, plan: _Plan) -> tuple[Block | None, str]:
-    """The block, if there is one, and the summary; an empty one if the reply is none."""
+    """Return the block, if any, and the summary; an empty one if the reply holds none."""
     if plan.block:
         blocks = [block for block in reply.content if block.get("type") == "compaction" and block.get("content")]
         return (blocks[0], str(blocks[0]["content"])) if len(blocks) == 1 == len(reply.content) else (None, "")

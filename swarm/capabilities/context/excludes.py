@@ -1,7 +1,7 @@
 """`claudeMdExcludes` of settings files: instruction files that agents are not given.
 
-What a person's own settings say holds for every file but the administrator's. What settings of a workspace say holds for files of
-its repository alone: what came with it does not take away what the person has written.
+A person's own settings apply to every file except the administrator's. A workspace's settings apply only to files of its repository, so
+they cannot hide what the person has written.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ class Excludes(BaseModel):
 
     own: tuple[str, ...] = ()
     repository: tuple[str, ...] = ()
-    """Those that are about the repository's files alone …"""
+    """Globs for the repository's files only."""
     root: str = ""
-    """… which lie here."""
+    """The repository's folder."""
     workspace: str = ""
 
     def leaves_out(self, path: Path) -> bool:
-        """Whether agents are not given a file."""
+        """Whether a file is excluded."""
         globs = (*self.own, *self.repository) if path.is_relative_to(self.root) else self.own
         return bool(globs) and _compile(globs).match_file(str(path).lstrip("/"))
 
     def leaves_out_below(self, relative: Path) -> bool:
-        """The same of a file of the workspace, wherever that lies now."""
+        """Whether a file of the workspace is excluded, by its relative path."""
         return self.leaves_out(self.workspace / relative)
 
 
 def read_excludes(workspace: Path, home: Path, root: Path) -> tuple[Excludes, list[Problem]]:
-    """What the settings files that hold in a workspace leave out."""
+    """Read the excludes from the settings files that apply in a workspace."""
     problems: list[Problem] = []
 
     def read(folder: Path, names: Sequence[str]) -> tuple[str, ...]:
@@ -69,14 +69,14 @@ def _read(path: Path, stamp: Stamp) -> list[str]:
     try:
         given = read_table(path).get(_KEY, []) if stamp is not None else []
     except Unusable:
-        return []  # what is wrong with the file is told of its rules
+        return []  # the reader of its rules reports the file's faults
     if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
-        raise Unusable(f"`{_KEY}` is {show(given)}, no list of globs", 'Write for example ["**/vendor/CLAUDE.md"].')
+        raise Unusable(f"`{_KEY}` is {show(given)}, not a list of globs", 'Write for example ["**/vendor/CLAUDE.md"].')
     return [one for one in given if one.strip()]
 
 
 def _as_glob(given: str, home: Path) -> str:
-    """As a line of a `.gitignore` at the root of all files; what is not absolute is meant in any folder."""
+    """Make a glob a line of a `.gitignore` at the filesystem's root; a relative one matches in any folder."""
     glob = re.sub(r"^~(?=/)", lambda _: str(home), given.strip())
     return glob if glob.startswith("/") else f"**/{glob.removeprefix('./')}"
 

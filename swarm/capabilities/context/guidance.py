@@ -1,4 +1,4 @@
-"""The instruction files that an agent is given: with its first message, and with the first file that it reads of those they are about."""
+"""Give an agent its instruction files: with its first message, and with the first matching read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from swarm.runtime.steps import Step
 
 
 class Guidance(Step):
-    """What one segment's agent has of its job's instruction files."""
+    """The instruction files of one segment's agent."""
 
     @cached_property
     def _instructions(self) -> Instructions | None:
@@ -24,7 +24,7 @@ class Guidance(Step):
         return self.segment.carried("instructions", Instructions, "the instruction files")
 
     def opened(self, entry: Started) -> Started:
-        """The agent's first entry with what its first message begins with."""
+        """Add the beginning of the first message to the agent's first entry."""
         found = self._instructions
         if found is None or not found.text or isinstance(entry, Redefined):
             return entry
@@ -32,7 +32,7 @@ class Guidance(Step):
         return entry.model_copy(update={"instructions": digest, "guidance": found.text})
 
     def after_calls(self, calls: Sequence[Block], results: Sequence[ToolFinished]) -> list[ToolFinished]:
-        """The results, each of a file that was read with the instruction files about it that the agent has not been given yet."""
+        """Add to each result of a read the matching instruction files that the agent has not been given yet."""
         given = set(self.segment.history.guided)
         followed = []
         for call, result in zip(calls, results, strict=True):

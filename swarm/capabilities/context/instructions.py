@@ -1,9 +1,8 @@
-"""The instruction files that apply in a workspace, read once where a job is submitted; they travel with it as one document.
+"""Read the instruction files of a workspace once, at submission; they travel with the job as one document.
 
-From the general to the special: what the machine's administrator has written, the person's own files, then each folder from the
-repository's root (above it, as far as it lies in the person's home) to the workspace. A file of the workspace is text that agents are
-given, and nothing it says loosens anything; but what it imports from outside of its repository would carry a person's other files to
-a model, so that is a `Grant`: it is read only while the person trusts the workspace.
+The order is from general to special: the administrator's files, the person's own, then each folder from the repository's root (or from
+above it, within the person's home) to the workspace. Files of the workspace are text for agents and permit nothing. An import from outside
+the repository could send a person's other files to a model. It is therefore a `Grant`, read only while the person trusts the workspace.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from swarm.definitions.sources import (
 from swarm.permissions.sandbox.names import INSTRUCTIONS
 
 MANAGED = Path("/etc/claude-code")
-"""Where an administrator's file lies, for everybody on this machine."""
+"""The folder of an administrator's files, for all users of this machine."""
 MAX_HOPS = 4
 MAX_RULES_BYTES = 256 * 1024
 MAX_FILES = 300
@@ -47,7 +46,7 @@ _OWN = (".claude/CLAUDE.md", ".codex/AGENTS.override.md", ".codex/AGENTS.md", ".
 
 
 class InstructionSource(BaseModel):
-    """One file, as people are told of it."""
+    """One file, as `swarm` reports it to people."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -55,31 +54,31 @@ class InstructionSource(BaseModel):
     size: int
     """Bytes of its text without comments."""
     given: int
-    """Bytes of it that agents are given to begin with."""
+    """Bytes of it that agents get at the beginning."""
 
 
 class Instructions(BaseModel):
-    """What the instruction files amount to: the document that travels with a job."""
+    """The document of instruction files that travels with a job."""
 
     model_config = ConfigDict(frozen=True)
 
     v: Literal[1] = 1
     text: str = ""
-    """What an agent's first message begins with, whole; empty where there are no files."""
+    """The beginning of an agent's first message; empty without files."""
     sources: list[InstructionSource] = []
     rules: list[PathRule] = []
-    """What is given with the first file that is read of those it is about."""
+    """Rules that are given with the first file read that they apply to."""
     excludes: Excludes = Excludes()
     problems: list[Problem] = Field(default=[], exclude=True)
     grants: list[Grant] = Field(default=[], exclude=True)
-    """What files of the workspace import from outside; it is in the text only if it was loaded as trusted."""
+    """Imports from outside by files of the workspace; their text is included only if the workspace was trusted."""
 
 
 def load_instructions(workspace: Path, home: Path, *, trusted: bool = False, managed: Path = MANAGED) -> Instructions:
-    """Read what applies in a workspace, all of it, in the order in which agents are given it."""
+    """Read all files that apply in a workspace, in the order in which agents get them."""
     reading = _InstructionReader(workspace, home, trusted)
     reading.take_first(managed, ("CLAUDE.md",), None)
-    # From here on: nobody leaves out what the administrator has written.
+    # From here on excludes apply; the administrator's files cannot be excluded.
     reading.excludes, reading.problems = read_excludes(workspace, home, reading.root)
     reading.take_first(home, _OWN, None)
     reading.take_rules(home / ".claude" / "rules", None, None)
@@ -106,7 +105,10 @@ def load_instructions(workspace: Path, home: Path, *, trusted: bool = False, man
 
 
 def _folders(workspace: Path, home: Path) -> list[Path]:
-    """From the farthest to the nearest. What lies above the repository counts in the person's home alone: elsewhere anybody may write."""
+    """List the folders from the farthest to the nearest.
+
+    Above the repository only those in the person's home count: others may write elsewhere.
+    """
     inside = project_folders(workspace)
     above = [folder for folder in inside[-1].parents if folder != home and folder.is_relative_to(home)]
     return [*reversed(above), *reversed(inside)]
@@ -114,14 +116,17 @@ def _folders(workspace: Path, home: Path) -> list[Path]:
 
 @lru_cache(maxsize=1024)
 def _read(path: Path, stamp: Stamp, rule: bool) -> tuple[list[str], str, list[str]]:
-    """The globs of a file, its text, and what it imports; read anew when the file has another stamp. Raises `Unusable`."""
+    """Return a file's globs, text and imports, cached until its stamp changes. Raises `Unusable`."""
     text = strip_comments(read_text(path)[:_MAX_READ])
     globs, text = read_globs(text) if rule else ([], text)
     return globs, text, find_imports(text)
 
 
 class _InstructionReader:
-    """What has been read so far. `boundary` is the folder that a file, and what it imports, must lie in; None: it is the person's own."""
+    """Collects the instruction files.
+
+    A file and its imports must lie in `boundary`; None: any place, for the person's own files.
+    """
 
     def __init__(self, workspace: Path, home: Path, trusted: bool) -> None:
         self.workspace, self.home, self.trusted = workspace, home, trusted
@@ -135,7 +140,7 @@ class _InstructionReader:
         self._rules_bytes = 0
 
     def take_first(self, folder: Path, names: tuple[str, ...], boundary: Path | None) -> None:
-        """Take the first of these that is there."""
+        """Take the first of these files that exists."""
         there = (path for name in names if (path := folder / name).is_file())
         found = next((path for path in there if not self.excludes.leaves_out(path)), None)
         if found is not None:
@@ -174,7 +179,7 @@ class _InstructionReader:
             if path.is_file():
                 self._take(path, boundary)
         if not found:
-            self._report(config, f"`instructions` names {show(given)}, and there is no such file", "Correct it.")
+            self._report(config, f"`instructions` names {show(given)}, which does not exist", "Correct it.")
 
     def _below(self, base: Path | None) -> str:
         if base is None or base == self.workspace:
@@ -192,7 +197,7 @@ class _InstructionReader:
         below: str = "",
         allowed: bool = True,
     ) -> None:
-        """Take a file and what it imports, each once. What is not `allowed` is only looked through for what else it would import."""
+        """Take a file and its imports, each once. A file that is not `allowed` is only searched for further imports."""
         real = resolve(path)
         if real in self._seen or len(self._seen) >= MAX_FILES or self.excludes.leaves_out(path):
             return
@@ -230,7 +235,7 @@ class _InstructionReader:
                 importer, f"its import {show(wanted)} is more than {MAX_HOPS} steps away", "Import it further up."
             )
         elif looks_like_file(wanted):
-            self._report(importer, f"it imports {show(wanted)}, and there is no such file", "Correct it.")
+            self._report(importer, f"it imports {show(wanted)}, which does not exist", "Correct it.")
 
     def _add_rule(self, rule: PathRule, path: Path) -> None:
         self._rules_bytes += len(rule.text.encode())
@@ -245,7 +250,7 @@ class _InstructionReader:
         self.problems.append(Problem(path=show_path(path), message=message, remedy=remedy))
 
     def name(self, path: Path) -> str:
-        """A path as people and agents find it."""
+        """A path as people and agents can find it."""
         return show_place(path, self.workspace, self.home)
 
 
@@ -254,5 +259,5 @@ def _instructions_of(content: Any) -> Iterator[str]:
     if given is None:
         return
     if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
-        raise Unusable("`instructions` is no list of files", 'Write for example ["docs/rules.md"].')
+        raise Unusable("`instructions` is not a list of files", 'Write for example ["docs/rules.md"].')
     yield from given[:MAX_FILES]

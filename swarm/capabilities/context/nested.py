@@ -1,6 +1,6 @@
-"""The instruction files below the workspace's own folder: an agent is given them with the first file that it reads there.
+"""Instruction files below the workspace's folder: an agent gets them with the first file it reads there.
 
-They are read when they are reached, from the workspace as the agent sees it, and lead nowhere out of it. Rules about paths were read
+They are read on that occasion, from the workspace as the agent sees it, and cannot import from outside it. Rules about paths were read
 when the job was submitted.
 """
 
@@ -18,9 +18,9 @@ from swarm.permissions.sandbox.names import INSTRUCTIONS
 from swarm.workspace import open_file, resolve_path, shown, sniff_encoding
 
 MAX_BYTES = 16 * 1024
-"""Of what comes with one result."""
+"""Most bytes of instruction files with one result."""
 _MAX_FILE_BYTES = 64 * 1024
-_HEAD = "These instruction files are about what was just read:"
+_HEAD = "These instruction files apply to the file you just read:"
 
 MayRead = Callable[[Path], bool]
 
@@ -28,7 +28,10 @@ MayRead = Callable[[Path], bool]
 def find_reached(
     workspace: Path, path: Path, known: Instructions, given: Set[str], *, may_read: MayRead
 ) -> list[ContextPart]:
-    """What is about the file `path`, less what the agent was `given` before, by source. `known` is what was found at submission."""
+    """Return the files that apply to `path`, except those `given` before, by source.
+
+    `known` are the files found at submission.
+    """
     if not path.is_relative_to(workspace):
         return []
     relative = path.relative_to(workspace)
@@ -49,7 +52,7 @@ def find_reached(
 
 
 def render_reached(parts: Sequence[ContextPart]) -> str:
-    """The parts as they follow a result."""
+    """Render the parts after a result."""
     room, shown_parts = MAX_BYTES, []
     for part in parts:
         size = len(part.text.encode())
@@ -60,7 +63,7 @@ def render_reached(parts: Sequence[ContextPart]) -> str:
 
 
 def _read(workspace: Path, path: Path, parts: dict[str, ContextPart], may_read: MayRead, hops: int = 0) -> None:
-    """Add a file, and what it imports; what cannot be read, or must not be, is no instruction."""
+    """Add a file and its imports; skip unreadable and forbidden files."""
     try:
         real = resolve_path(workspace, str(path))
         name = shown(workspace, real)

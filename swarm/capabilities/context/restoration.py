@@ -1,7 +1,7 @@
-"""What an agent is told again after a summary has taken its conversation's place: rendered from records, never from the summary.
+"""Rebuild an agent's context after a summary replaced its conversation, from records and never from the summary.
 
-Each capability says its own part, by a function beside it (`restate_…(context, history)`, empty where it has nothing to say). A row here
-names the function and the head it stands under; what is to be told again beside these gets a row.
+Each capability renders its own part by a function (`restate_…(context, history)`, empty if it has none). A row here names the function
+and its heading; further parts need a row.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ Restater = Callable[[ToolContext, History], str]
 
 
 class RestoredPart(NamedTuple):
-    """One part of what is told again."""
+    """One part of the restored context."""
 
     head: str
-    """What it is about, as an element's name."""
+    """The part's subject, used as an element's name."""
     home: str
     """`module:function`; imported when it is first used."""
     of_others: bool = False
-    """It holds what other agents wrote."""
+    """Whether the part holds text by other agents."""
 
 
 RESTATERS = (
@@ -54,26 +54,23 @@ RESTATERS = (
 _SHOWN_FILES = 40
 _SHOWN_VERDICTS = 2
 _MAX_WORDS = 60_000
-"""Characters of what was said in this run; the newest come whole."""
+"""Most characters of this run's messages; the newest come whole."""
 _MAX_EARLIER = 20_000
 _MAX_TAIL = 150_000
 
 _HEAD = (
-    "The earlier part of this conversation was replaced by a summary. What follows was rendered by the runtime from its records: where the "
-    "summary says something else, this holds."
+    "The earlier part of this conversation was replaced by a summary. The following was rendered by the runtime from its records: where "
+    "the summary says something else, this holds."
 )
-_FOOT = (
-    "What was asked for before and is done, is done: do not begin it again. Take the next step of what is open; if nothing is, give "
-    "your result."
-)
+_FOOT = "Do not begin finished work again. Take the next step of the open work; if there is none, give your result."
 
 
 def restate(context: ToolContext, history: History, *, tail: str = "") -> str:
-    """The message after a summary; `tail` is what came after the part that was summarized, where it is not kept as it was."""
+    """Render the message after a summary; `tail` is text after the summarized part, if that is not kept as it was."""
     parts = [(row.head, _tell(row, context, history)) for row in RESTATERS]
     parts.append(("last-turn", tail))
     told = "\n\n".join(f"<{head}>\n{text}\n</{head}>" for head, text in parts if text)
-    past = f'\nAll that was said before can still be read: {READ}(file_path="{OUTPUT_PREFIX}{PAST}").'
+    past = f'\nThe whole earlier conversation can still be read: {READ}(file_path="{OUTPUT_PREFIX}{PAST}").'
     note = past if READ in history.tool_names() else ""
     return f"<state-of-things>\n{_HEAD}{note}\n\n{told}\n\n{_FOOT}\n</state-of-things>"
 
@@ -91,17 +88,17 @@ def _load(home: str) -> Restater:
 
 
 def restate_task(context: ToolContext, history: History) -> str:
-    """The surroundings and the task, word for word; one that is longer than any result may be is read by page."""
+    """Render the surroundings and the task verbatim; a task longer than any result is read by page."""
     return fit(context.outputs, "task", first_message(context.spec, now=context.spec.created_at or context.now()))
 
 
 def restate_words(context: ToolContext, history: History) -> str:
-    """What people and the parent have said since, word for word; of earlier runs, whose work is over, it is only what still forbids."""
+    """Render later messages of people and the parent verbatim. Those of earlier runs only restrict."""
     now = [said.text for said in history.context.said if said.run == history.context.runs]
     before = [said.text for said in history.context.said if said.run != history.context.runs]
     parts = []
     if before:
-        head = "Said in earlier runs. What they ask for was answered; what they demand of how you work still holds."
+        head = "Said in earlier runs. Their requests were answered; their demands on how you work still hold."
         parts += [head, *_newest(before, _MAX_EARLIER)]
     if now:
         parts += [
@@ -112,28 +109,28 @@ def restate_words(context: ToolContext, history: History) -> str:
 
 
 def restate_guidance(context: ToolContext, history: History) -> str:
-    """The instruction files that it began with; those that came with files it read come again when it reads these again."""
+    """Render the first message's instruction files; files that came with reads come again with the next reads."""
     return history.guidance
 
 
 def restate_verdicts(context: ToolContext, history: History) -> str:
-    """What was found wrong with the work when it was handed in, the last times."""
+    """Render the last verdicts on submitted work."""
     return "\n\n".join([verdict.text for verdict in history.verdicts if verdict.text][-_SHOWN_VERDICTS:])
 
 
 def restate_mode(context: ToolContext, history: History) -> str:
-    """The permission mode in force, where it is not the one that the task tells of."""
+    """Render the permission mode in force, if it differs from the task's."""
     return "" if history.mode == context.spec.mode and history.mode != "plan" else f"Permission mode: {history.mode}"
 
 
 def restate_files(context: ToolContext, history: History) -> str:
-    """Which files it has read or written last: their contents are not in the conversation any more."""
+    """List the files read or written last, whose contents have left the conversation."""
     paths = [context.show(Path(path)) for path in list(history.files_read)[-_SHOWN_FILES:]]
-    return "Read or written; read again what you need of them:\n" + "\n".join(paths) if paths else ""
+    return "Read or written; read again those that you need:\n" + "\n".join(paths) if paths else ""
 
 
 def tell_tail(messages: list[dict[str, object]]) -> str:
-    """The last turn as text, for where it cannot be kept as it was: the reply, its calls and their results."""
+    """Render the last turn as text if it cannot be kept: the reply, its calls and their results."""
     told = [_tell_block(block) for message in messages for block in message["content"]]  # type: ignore[attr-defined]
     whole = "\n\n".join(filter(None, told))
     if len(whole) <= _MAX_TAIL:
@@ -164,7 +161,7 @@ def _shorten(text: str, most: int) -> str:
 
 
 def _newest(texts: list[str], most: int) -> list[str]:
-    """The texts, oldest first; of those that do not fit any more only the beginnings."""
+    """The texts, oldest first; those that do not fit are cut to their beginnings."""
     shown: list[str] = []
     for text in reversed(texts):
         room = most - sum(map(len, shown))

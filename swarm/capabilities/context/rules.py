@@ -1,8 +1,7 @@
-"""What an instruction file says beside its text: the files that it imports, and, of a rule in `.claude/rules`, which files it is about.
-Pure but for a cache.
+"""Parse an instruction file: its imports, and the files that a rule applies to. Pure except for a cache.
 
-`@path` in the text imports a file. In code (fenced or a span) it is only text, and so is what follows a letter, as in an address.
-An HTML comment is for people; in code it stays.
+Rules lie in `.claude/rules`. `@path` in the text imports a file. It is plain text in code (fenced or a span), and after a letter, as in an
+address. An HTML comment is for people; in code it stays.
 """
 
 from __future__ import annotations
@@ -25,33 +24,33 @@ _PARTS = re.compile(
     r"|(?P<ticks>(?<!`)`+)(?!`).{0,400}?(?<!`)(?P=ticks)(?!`)",
     re.DOTALL | re.MULTILINE,
 )
-"""Code and comments. What is not closed goes to the end, so each character is looked at only a few times."""
+"""Matches code and comments. An unclosed one extends to the end, so matching takes linear time."""
 _IMPORT = re.compile(r"(?:^|(?<=\s))@((?:\\ |[^\s\\])+)", re.MULTILINE)
 _CLOSING = ".,;:!?)\"'"
 _BRACES = re.compile(r"\{([^{}]*)\}")
 
 
 class PathRule(BaseModel):
-    """Text that an agent is given with the first file that it reads of those the globs match."""
+    """Text that an agent gets with the first file it reads that matches the globs."""
 
     model_config = ConfigDict(frozen=True)
 
     source: str
     text: str
     globs: list[str]
-    """As in a `.gitignore`, relative to the folder that the rule is of."""
+    """Globs as in a `.gitignore`, relative to the rule's folder."""
     below: str = ""
-    """The workspace as seen from there, with a slash at its end."""
+    """The workspace's path from that folder, with a trailing slash."""
 
     def matches(self, path: str) -> bool:
-        """Whether it is about a file, whose path is relative to the workspace."""
+        """Whether the rule applies to a file, whose path is relative to the workspace."""
         return _compile(tuple(self.globs)).match_file(self.below + path)
 
 
 def read_globs(text: str) -> tuple[list[str], str]:
-    """The globs of a rule's frontmatter, and its text; no globs where it is for all files.
+    """Return the globs of a rule's frontmatter, and its text; no globs if the rule applies to all files.
 
-    Raises `Unusable` for a `paths` that is no list of globs.
+    Raises `Unusable` if `paths` is not a list of globs.
     """
     if not has_frontmatter(text):
         return [], text
@@ -63,7 +62,7 @@ def read_globs(text: str) -> tuple[list[str], str]:
 
 
 def expand_braces(glob: str) -> list[str]:
-    """`*.{ts,tsx}` as the globs that it stands for, at most `MAX_GLOBS`."""
+    """Expand `*.{ts,tsx}` into its globs, at most `MAX_GLOBS`."""
     done: list[str] = []
     pending = [glob]
     while pending and len(done) < MAX_GLOBS:
@@ -85,18 +84,18 @@ def _as_list(given: Any) -> Iterable[str]:
     if given is None:
         return []
     if isinstance(given, str):
-        # A comma within braces parts nothing.
+        # A comma within braces separates nothing.
         return [part.strip() for part in re.split(r",(?![^{]*\})", given) if part.strip()]
     if isinstance(given, list) and all(isinstance(one, str) for one in given):
         return [one.strip() for one in given if one.strip()]
-    raise Unusable(f"`paths` is {show(given)}, no list of globs", "Write for example `paths: [src/**/*.ts]`.")
+    raise Unusable(f"`paths` is {show(given)}, not a list of globs", "Write for example `paths: [src/**/*.ts]`.")
 
 
 # -- the text ----------------------------------------------------------------------------------------------------
 
 
 def strip_comments(text: str) -> str:
-    """The text without HTML comments, but for those in code; lines that only they filled are gone."""
+    """Remove HTML comments outside code, and the lines that held nothing else."""
     if "<!--" not in text:
         return text
     plain = _PARTS.sub(lambda found: "" if _is_comment(found[0]) else found[0], text)
@@ -104,7 +103,7 @@ def strip_comments(text: str) -> str:
 
 
 def find_imports(text: str) -> list[str]:
-    """The paths that a text imports, as they are written, each once, in order."""
+    """Return the paths that a text imports, as written, each once, in order."""
     if "@" not in text:
         return []
     prose = _PARTS.sub(" ", text)
@@ -113,7 +112,7 @@ def find_imports(text: str) -> list[str]:
 
 
 def looks_like_file(name: str) -> bool:
-    """Whether an import that leads nowhere is worth telling: people also write `@somebody` and `@decorator`."""
+    """Whether to report an import of a missing file: people also write `@somebody` and `@decorator`."""
     return "/" in name or bool(re.search(r"\.(md|mdc|txt)$", name, re.IGNORECASE))
 
 

@@ -1,1 +1,1 @@
-"""The governor: one share of the model for the whole fleet, kept in Redis, learned from what the model's server says."""
+"""The governor: a rate limiter in Redis for the whole fleet, which learns from the model server's responses."""

@@ -1,4 +1,4 @@
--- What is asked of the governor outside of the steps that write a journal: governor_common.lua.
+-- Requests to the governor outside the steps that write a journal; the rules are in governor_common.lua.
 
 -- Ask for a slot at the beginning of a segment. `wish` is JSON.
 -- Returns {'ok', publish, the answer of `ask_for_slot`...} | {'stale'} | {'cancelled'}
@@ -8,7 +8,7 @@ step('ask_for_slot', function(id, gen, reservation)
   return { 'ok', publish, unpack(governor.ask_for_slot(id, field(id, 'job'), cjson.decode(reservation))) }
 end)
 
--- A reply of a class that nothing is known of has begun: `told` is JSON, what its head says of limits.
+-- Learn from the first reply of an unknown class when it begins: `told` is JSON, the limits in its head.
 -- Returns {publish}
 step('apply_limits', function(class, told)
   local a = governor.account(class)
@@ -19,8 +19,8 @@ step('apply_limits', function(class, told)
   return { publish }
 end)
 
--- A small request beside an agent's conversation is about to be made: it takes what it needs, whatever is left then.
--- Returns in how many seconds it may be made
+-- Reserve the tokens of a small request beside an agent's conversation, whatever is left then.
+-- Returns the seconds until it may be made
 step('ask_aside', function(class, input, output)
   redis.call('ZADD', P .. ':governor', NOW, class)
   local a = governor.account(class)
@@ -32,7 +32,7 @@ step('ask_aside', function(class, input, output)
   return tostring(seconds)
 end)
 
--- That request has ended so, of which so much had been taken.
+-- Settle that request: how it ended, and the tokens that were reserved.
 -- Returns {publish}
 step('settle_aside', function(call, input, output)
   call = cjson.decode(call)
@@ -46,8 +46,8 @@ step('settle_aside', function(call, input, output)
   return { publish }
 end)
 
--- Serve the classes for which there may be room now.
--- Returns {publish, in how many seconds there may be for the next, or ''}
+-- Serve the classes that may have room now.
+-- Returns {publish, seconds until the next may have room, or ''}
 step('serve_classes', function()
   for _, class in ipairs(redis.call('ZRANGEBYSCORE', P .. ':governor:due', '-inf', NOW, 'LIMIT', 0, 20)) do
     governor.serve(governor.account(class))
@@ -56,8 +56,8 @@ step('serve_classes', function()
   return { publish, next[2] and tostring(math.max(0, tonumber(next[2]) - NOW)) or '' }
 end)
 
--- What people see: of each class its account, how many hold a slot, and of each job how many are in line.
--- Returns {class, account JSON, slots, {job, how many, ...}, ...}, those used last first; forgets what has not been used for long
+-- The view for people: the account of each class, its slots, and for each job its agents in line.
+-- Returns {class, account JSON, slots, {job, number, ...}, ...}, last used first; forgets classes unused for long
 step('show_classes', function()
   redis.call('ZREMRANGEBYSCORE', P .. ':governor', '-inf', NOW - governor.CLASS_SECONDS)
   local found = {}

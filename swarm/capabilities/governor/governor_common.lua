@@ -1,32 +1,32 @@
--- The governor: who may ask the model next, for the whole fleet. What the server grants it grants to a credential and a kind of model,
--- a class; of each class the fleet keeps one account: buckets of requests, input and output tokens that fill continuously, a time before
--- which nobody may ask (after a 429), and a window of requests under way (after a storm of 529s). Whoever may ask holds a slot.
+-- The governor: a rate limiter that decides which agent of the fleet may ask the model next. Limits apply to a class: a credential and a
+-- kind of model. The fleet keeps an account per class: buckets of requests, input and output tokens that fill continuously, a time before
+-- which no agent may ask (after a 429), and a window of concurrent requests (after a storm of 529s). An agent that may ask holds a slot.
 --
--- P:governor           zset    classes by when they were asked for last
--- P:governor:due       zset    classes with somebody in line, by when there may be room for the first
+-- P:governor           zset    classes by the time of their last request
+-- P:governor:due       zset    classes with agents in line, by when there may be room for the first
 -- P:class:C            string  a class's account, JSON: see `account`
--- P:class:C:slots      zset    agents that hold a slot, by since when: each runs, or was woken for it and is queued
--- P:class:C:turns      zset    jobs with somebody in line, by their turn: what they were given, by their weight (start-time fair queueing)
+-- P:class:C:slots      zset    agents that hold a slot, by its start: each runs, or was woken for it and is queued
+-- P:class:C:turns      zset    jobs with agents in line, by their turn: their use divided by their weight (start-time fair queueing)
 -- P:class:C:line:JOB   zset    a job's agents in line, the next one first: deeper before shallower, so that trees finish
 -- Of an agent: `slot`, JSON {class, input, output, at}, the slot it holds, and from when on it may ask; `asks`, JSON, the wish it is in
 -- line with: {class, input, cold, prefix}; `opens`, the prefix that its next reply writes: sharing_common.lua
 -- Of a job: `turn:C`.
 --
--- A slot lives as long as the agent's process, or its way to one: whoever gives its process back, or dies, gives back the slot, too.
+-- A slot lasts as long as the agent's process, or the way to one: an agent that parks, ends or dies returns its slot.
 
 local TARGET = 0.97           -- of a stated limit: clocks and estimates differ
-local PATIENCE_SECONDS = 1    -- a shorter wait is slept through: the slot is taken now, for then
-local AHEAD_SECONDS = 0.25    -- whoever is woken needs a moment to get a process
-local FIRST_WINDOW = 4        -- requests under way of a class that nothing is known of
+local PATIENCE_SECONDS = 1    -- an agent sleeps through a shorter wait: it takes a slot now that begins then
+local AHEAD_SECONDS = 0.25    -- a woken agent needs a moment to get a process
+local FIRST_WINDOW = 4        -- concurrent requests of an unknown class
 local WIDEST = 1000
 local NARROWEST = 4
-local LEAST = { 30, 20000, 5000 }  -- a minute, however much was refused: what is learned in the first moment may be wrong
+local LEAST = { 30, 20000, 5000 }  -- a minute, whatever was refused: the first moments may teach wrong limits
 governor.CLASS_SECONDS = 7 * 86400
 local UNBOUND = 1e15
 
 function governor.class_key(c, part) return P .. ':class:' .. c .. (part and ':' .. part or '') end
 
--- What a class may use a minute now: requests, input, output.
+-- A class's current limits per minute: requests, input, output.
 function governor.rates_of(a)
   local rates = {}
   for n = 1, 3 do
@@ -37,17 +37,17 @@ function governor.rates_of(a)
   return rates
 end
 
--- The account of a class, as of now; one for all of a call.
---   mode        'new': nothing is known; 'told': the server states limits; 'blind': it does not
---   limit, cap  per minute: stated ones (0: that one is not), and those learned from refusals; share: of the stated, what others leave us
---   level, t    what the buckets held then; may be below zero
---   hold        nobody before this time; rounds: refusals without a stated time, one after the other
---   window      requests under way at most; half: up to here it grows quickly again; cut, grown: when it last did either
---   good, bad   answers and overloads lately, fading within seconds; seen: as of when
---   used, since what was used since then; slack: how full the server's buckets may have been then, 0 … 1
+-- The account of a class at the current time; the same table during one call.
+--   mode        'new': unknown; 'told': the server states limits; 'blind': it does not
+--   limit, cap  per minute: stated limits (0: not stated), and limits learned from refusals; share: the part that other users leave us
+--   level, t    the buckets' levels at time t; may be below zero
+--   hold        no requests before this time; rounds: consecutive refusals without a stated time
+--   window      most concurrent requests; half: below it the window grows quickly; cut, grown: times of the last change
+--   good, bad   recent answers and overloads, fading within seconds; seen: their time
+--   used, since use since then; slack: how full the server's buckets may have been then, 0 … 1
 --   asked, refused  requests and 429s, fading within half a minute
 --   output      tokens that a reply has, on average
---   sent, turns, limited, overloaded   what was counted in all
+--   sent, turns, limited, overloaded   total counts
 function governor.account(c)
   local a = once['class:' .. c]
   if a then return a end
@@ -68,11 +68,11 @@ function governor.save(a)
   redis.call('SET', governor.class_key(a.class), cjson.encode(a), 'EX', governor.CLASS_SECONDS)
 end
 
--- In how many seconds so much can be taken.
+-- Seconds until so much can be taken.
 function governor.seconds_until(a, need)
   local rates, seconds = governor.rates_of(a), math.max(0, a.hold - NOW)
   for n = 1, 3 do
-    -- Nothing ever holds more than a bucket does: what is larger goes when it is full.
+    -- No bucket holds more than its size: a larger request waits until it is full.
     seconds = math.max(seconds, (math.min(need[n], rates[n]) - a.level[n]) * 60 / rates[n])
   end
   return seconds
@@ -80,7 +80,7 @@ end
 
 function governor.in_flight(a) return redis.call('ZCARD', governor.class_key(a.class, 'slots')) end
 
--- Whether one more may ask beside those that do. Who would have to wait for a process has no use for a slot.
+-- Whether one more agent may ask now. An agent that must wait for a process has no use for a slot.
 local function has_width(a)
   local processes = 0
   for _, one in ipairs(redis.call('HVALS', P .. ':slots')) do processes = processes + one end
@@ -89,7 +89,7 @@ local function has_width(a)
 end
 
 local function need_of(a, reservation)
-  -- Who reads what it begins with from the cache is not counted for it.
+  -- The cached beginning of a request is not counted.
   return { 1, reservation.input + (reservation.opens and reservation.cold or 0), a.output }
 end
 
@@ -100,7 +100,7 @@ local function take(a, id, need, at)
   redis.call('HSET', agent_key(id), 'slot', cjson.encode({ class = a.class, input = need[2], output = need[3], at = at }))
 end
 
--- The slot that an agent was woken with, JSON or ''; it may be that nobody may ask since.
+-- The slot that an agent was woken with, JSON or ''; requests may have been forbidden since.
 function governor.slot_of(id)
   local document = field(id, 'slot')
   if not document then return '' end
@@ -109,7 +109,7 @@ function governor.slot_of(id)
   return cjson.encode(slot)
 end
 
--- A job's turn after so much: input counts less than output, as it does for the provider.
+-- A job's next turn after such use: input counts less than output, as in the provider's prices.
 local function charge(a, job, need, turn)
   local weight = tonumber(job_field(job, 'weight') or '1')
   a.virtual = math.max(a.virtual or 0, turn)
@@ -138,7 +138,7 @@ function governor.enter_line(a, id, job, reservation)
   redis.call('HSET', agent_key(id), 'asks', cjson.encode(reservation))
 end
 
--- Give slots to those in line, as far as there is room; they are woken if they are parked.
+-- Give slots to agents in line while there is room, and wake those that are parked.
 function governor.serve(a)
   local turns = governor.class_key(a.class, 'turns')
   for _ = 1, 100 do
@@ -150,14 +150,14 @@ function governor.serve(a)
     local id = redis.call('ZRANGE', governor.class_key(a.class, 'line:' .. job), 0, 0)[1]
     local asks = id and field(id, 'asks')
     if not asks then
-      -- Its record is gone, or the line is.
+      -- The agent's record or the line is gone.
       if id then redis.call('ZREM', governor.class_key(a.class, 'line:' .. job), id) end
       if redis.call('EXISTS', governor.class_key(a.class, 'line:' .. job)) == 0 then redis.call('ZREM', turns, job) end
     else
       local reservation = cjson.decode(asks)
       local need = need_of(a, reservation)
       local seconds = governor.seconds_until(a, need)
-      -- A window is opened by those whose calls end; that is looked at now and then all the same.
+      -- A window usually opens when a call ends; this check now and then is a fallback.
       if not has_width(a) then seconds = math.max(seconds, 30) end
       if seconds > AHEAD_SECONDS then
         redis.call('ZADD', P .. ':governor:due', NOW + seconds - AHEAD_SECONDS / 2, a.class)
@@ -174,7 +174,7 @@ function governor.serve(a)
   governor.save(a)
 end
 
--- Give back the slot of an agent that has used so much {requests, input, output}; nothing, if it did not get to use it.
+-- Return the slot of an agent that has used {requests, input, output}; nothing, if it did not use the slot.
 local function give_back_slot(id, slot, used)
   local a = governor.account(slot.class)
   if redis.call('ZREM', governor.class_key(slot.class, 'slots'), id) == 1 then
@@ -185,25 +185,25 @@ local function give_back_slot(id, slot, used)
   return a
 end
 
--- Whoever has no process makes no call, and opens nothing for others.
+-- An agent without a process makes no call, and warms no cache for others.
 function governor.leave(id, job)
-  -- Who parks to wait for its slot stays in line.
+  -- An agent that parks to wait for its slot stays in line.
   if once.keeps == id then return end
   local slot, asks, opens, state = fields(id, 'slot', 'asks', 'opens', 'state')
   if asks then leave_line(id, job, cjson.decode(asks)) end
   if opens then sharing.forsake(id, opens) end
   if not slot then return end
   slot = cjson.decode(slot)
-  -- Who parks has not asked; of anybody else the server may have had the request already.
+  -- An agent that parks has not asked; from any other the server may have the request already.
   governor.serve(give_back_slot(id, slot, state ~= 'parked' and { 1, slot.input, 0 } or nil))
 end
 
 local function granted_slot(id, a, at) return { 'go', string.format('%.4f', at), a.mode, field(id, 'opens') or '' } end
 
--- Ask for a slot. One that is held already is kept.
---   wish  {class, input, cold, prefix}: tokens that are not read from the cache; those of what the request begins with, which it writes
---         if it is the first that does (`prefix` names it, '' if it begins with nothing new)
--- Returns {'go', from when on, what is known: the account's mode, the prefix that its reply opens for others or ''}
+-- Ask for a slot. A slot that the agent already holds is kept.
+--   wish  {class, input, cold, prefix}: tokens that are not read from the cache; tokens of the shared beginning, which the first request
+--         with it writes (`prefix` names it, '' if the beginning is not new)
+-- Returns {'go', start time, known limits: the account's mode, the prefix that its reply opens for others or ''}
 --   | {'wait'}: it is in line, or waits for another's first reply
 function governor.ask_for_slot(id, job, reservation)
   local held, asks = fields(id, 'slot', 'asks')
@@ -236,12 +236,12 @@ function governor.ask_for_slot(id, job, reservation)
   return { 'wait' }
 end
 
--- What the server says of its limits: {requests, input, output, left of each}, 0 or -1 for what it does not; so many seconds ago.
+-- Learn stated limits: {requests, input, output, left of each}, 0 or -1 for unstated ones; as of so many seconds ago.
 function governor.learn(a, told, age)
   if a.mode ~= 'told' and told[1] + told[2] + told[3] > 0 then
     a.mode, a.window = 'told', math.max(a.window, WIDEST)
   elseif a.mode == 'new' then
-    -- As many as there are, doubled with each round of replies, until one is refused: that tells what there is.
+    -- Allow all requests, doubled with each round of replies, until one is refused: the refusal shows the limit.
     a.mode, a.window = 'blind', 4 * FIRST_WINDOW
   end
   if a.mode ~= 'told' then return end
@@ -249,7 +249,7 @@ function governor.learn(a, told, age)
   local rates = governor.rates_of(a)
   for n = 1, 3 do
     a.level[n] = math.min(rates[n], a.level[n])
-    -- Only downwards: what is under way is not taken off there yet, and it has filled since.
+    -- Only lower the level: the server has not deducted running requests yet, and the bucket has filled since.
     if told[n + 3] >= 0 and told[n] > 0 then a.level[n] = math.min(a.level[n], told[n + 3] + age * told[n] / 60) end
   end
 end
@@ -258,21 +258,21 @@ local function fade(a)
   local quick, slow = math.exp(-(NOW - a.seen) / 3), math.exp(-(NOW - a.seen) / 30)
   a.seen, a.good, a.bad = NOW, a.good * quick, a.bad * quick
   a.asked, a.refused = a.asked * slow + 1, a.refused * slow
-  -- What was long ago tells little of what there is: the older half of more than a minute is forgotten.
+  -- Old use says little about the limits: after more than a minute the older half is forgotten.
   if NOW - a.since > 60 then
     a.since = (NOW + a.since) / 2
     for n = 1, 3 do a.used[n] = a.used[n] / 2 end
-    -- With nobody in line less was used than there was, and the rest was kept.
+    -- With no agent in line, less was used than the limit, and the rest stayed in the bucket.
     if redis.call('EXISTS', governor.class_key(a.class, 'turns')) == 0 then a.slack = 1 end
   end
 end
 
--- What the server seems to grant a minute, now that it refuses: what was used is what its buckets held and what has come since.
+-- Estimate the server's limit per minute after a refusal: use equals the buckets' contents plus their refill since.
 local function reckon(a)
   local minutes = (NOW - a.since) / 60
   for n = 1, 3 do
     local granted = a.used[n] / (minutes + a.slack)
-    -- Of a moment alone nothing can be told but that it was too much.
+    -- A single moment shows only that it was too much.
     if minutes < 1 / 6 and a.slack == 0 then granted = a.cap[n] * 0.93 end
     local least = a.cap[n] < UNBOUND and a.cap[n] * 0.2 or 0
     a.cap[n] = math.max(least, LEAST[n], math.min(a.cap[n], TARGET * granted))
@@ -281,7 +281,7 @@ local function reckon(a)
   a.since, a.slack, a.window = NOW, 0, math.max(a.window, WIDEST)
 end
 
--- The buckets are empty, and so they are when the hold ends: what fills them meanwhile is not let go at once then.
+-- Empty the buckets, also at the end of the hold: their refill during it is not released at once.
 local function empty(a)
   local rates = governor.rates_of(a)
   for n = 1, 3 do
@@ -299,12 +299,12 @@ local function note_reply(a, used)
   local passed = math.min(5, NOW - a.grown)
   if passed < 1 then return end
   a.grown = NOW
-  -- Random overloads are no storm: each cutting the window would hold it at a few requests for ever.
+  -- Random overloads are not a storm: if each cut the window, it would stay at a few requests for ever.
   if not is_storm(a) and a.window < WIDEST then
     a.window = math.min(WIDEST, a.window * (a.window < a.half and 1.5 or 1.1) ^ passed + 0.5)
   end
   if a.mode == 'blind' and redis.call('EXISTS', governor.class_key(a.class, 'turns')) == 1 then
-    -- The longer nothing was refused, the more there seems to be.
+    -- The longer there is no refusal, the higher the estimate.
     local growth = 1 + math.min(0.03, 0.001 + 0.0001 * (NOW - a.refused_at))
     for n = 1, 3 do a.cap[n] = math.min(UNBOUND, a.cap[n] * growth ^ passed) end
   end
@@ -324,7 +324,7 @@ end
 local function note_refusal(a, after)
   a.refused, a.limited = a.refused + 1, a.limited + 1
   if after <= 0 then after = math.min(60, 2 ^ a.rounds) end
-  -- Where nothing tells what is left, replies under way may take more than there is: nobody tries again at once.
+  -- Without a known remainder, running replies may exceed the limit: do not retry at once.
   a.hold = math.max(a.hold, NOW + (a.mode == 'blind' and math.max(1, after) or after))
   a.used[1] = a.used[1] + 1
   if a.mode == 'blind' then empty(a) end
@@ -339,13 +339,13 @@ local function note_refusal(a, after)
   end
 end
 
--- A call has ended: its slot is given back, and what it taught is heeded.
+-- Settle a call that has ended: return its slot and learn from it.
 --   call  {class, as: 'ok' | 'limited' | 'overloaded' | 'lost', input, output, after, told, age}: tokens not read from the cache; the
---         server's own wish in seconds, or 0; what `learn` is given
+--         server's requested wait in seconds, or 0; input of `learn`
 function governor.settle_call(id, call)
   local slot = field(id, 'slot')
   slot = slot and cjson.decode(slot)
-  -- A refused request took nothing; of a lost one nobody knows.
+  -- A refused request used nothing; the use of a lost one is unknown.
   local used = { 1, call.input, call.output }
   local a
   if slot and slot.class == call.class then
@@ -355,7 +355,7 @@ function governor.settle_call(id, call)
     a = governor.account(call.class)
   end
   fade(a)
-  -- A failure that says nothing of limits may come from anywhere on the way.
+  -- A failure that does not mention limits may come from any hop.
   if call.as == 'ok' or call.as == 'limited' or call.told[1] > 0 then governor.learn(a, call.told, call.age) end
   if call.as == 'ok' then note_reply(a, used)
   elseif call.as == 'overloaded' then note_overload(a)

@@ -1,4 +1,4 @@
--- The first reply to requests that begin with this has begun (`begun` is '1'), or its time is over: whoever waits for it goes on.
+-- End the wait for the first reply with this prefix: it has begun (`begun` is '1'), or the wait timed out. Wakes the waiting agents.
 -- Returns {whether others still wait, publish}
 step('let_others_begin', function(prefix, begun)
   if begun == '1' then redis.call('SET', P .. ':warm:' .. prefix, '1', 'EX', sharing.WARM_SECONDS) end

@@ -1,16 +1,15 @@
--- Who begins first of those whose requests begin alike. What a request begins with can be read from the prompt cache once the first
--- reply that writes it has begun; if all of them asked at once, each would pay to write it.
+-- Let one agent go first among those whose requests begin alike. The prompt cache serves a beginning only after the first reply that writes
+-- it has begun. If all agents asked at once, each would pay to write it.
 --
--- P:warm:PREFIX             string  the cache holds it, as far as anybody knows: for a while after a reply that wrote it, or a request
---                                   that read it
+-- P:warm:PREFIX             string  the cache probably holds it: set for a while after a reply that wrote it, or a request that read it
 -- P:warming:PREFIX          string  the agent whose first reply is about to write it
 -- P:warming:PREFIX:waiting  set     agents that are parked until then: new ones that have not begun, and some that ask for a slot
 --
--- Of the first's fields: `opens`, the prefix. Whoever is the first and gives its process back before its reply has begun, or dies, hands
--- that on to one that waits. Those who wait have timers for when patience with a silent first ends.
+-- The first agent's field `opens` holds the prefix. If the first parks, ends or dies before its reply has begun, a waiting agent becomes
+-- the first. Waiting agents have timers that limit the wait for a silent first.
 
 sharing.GATE_SECONDS = 30
--- Shorter than what the cache keeps an entry for, unless it is read again.
+-- Shorter than the cache's lifetime of an entry, unless the entry is read again.
 sharing.WARM_SECONDS = 240
 local WARMING_SECONDS = 3600
 
@@ -25,7 +24,7 @@ local function wait_for_prefix(id, prefix)
   redis.call('EXPIRE', waiting, WARMING_SECONDS)
 end
 
--- Whether somebody else is about to write it.
+-- Whether another agent is about to write it.
 local function is_opened_by_another(id, prefix)
   local first = redis.call('GET', P .. ':warming:' .. prefix)
   if not first or first == id then return false end
@@ -34,7 +33,7 @@ local function is_opened_by_another(id, prefix)
   return not slot or cjson.decode(slot).at + sharing.GATE_SECONDS > NOW
 end
 
--- Park a new agent if another one is about to write what its requests begin with; else it may be the one that does.
+-- Park a new agent if another one is about to write its prefix; else it may become the first.
 -- Returns whether it waits.
 function sharing.wait_for_first(id, job, prefix)
   if redis.call('EXISTS', P .. ':warm:' .. prefix) == 1 then return false end
@@ -49,12 +48,12 @@ function sharing.wait_for_first(id, job, prefix)
   return true
 end
 
--- An agent that asks for its first slot: 'read', if the cache holds what its request begins with; 'open', if it is the first; 'wait'.
+-- Decide for an agent that asks for its first slot: 'read', if the cache holds its prefix; 'open', if it is the first; 'wait'.
 function sharing.may_begin(id, prefix)
-  -- It was to write another one, as whoever made it thought: those who wait for that wait in vain.
+  -- Its creator predicted another prefix: agents that wait for that one wait in vain.
   local expected = field(id, 'opens')
   if expected and expected ~= prefix then sharing.forsake(id, expected) end
-  -- An entry that is read lives on.
+  -- Reading an entry renews it.
   if redis.call('EXPIRE', P .. ':warm:' .. prefix, sharing.WARM_SECONDS) == 1 then return 'read' end
   if is_opened_by_another(id, prefix) then
     wait_for_prefix(id, prefix)
@@ -64,13 +63,13 @@ function sharing.may_begin(id, prefix)
   return 'open'
 end
 
--- Whether one that asks for a slot is in no line yet.
+-- Whether an agent that asks for a slot is in no line yet.
 function sharing.waits_for_prefix(id, job)
   local reservation = cjson.decode(field(id, 'asks'))
   return not redis.call('ZSCORE', governor.class_key(reservation.class, 'line:' .. job), id)
 end
 
--- One that has waited for a prefix goes on; `opens`, if it is to write it itself.
+-- Wake an agent that waited for a prefix; with `opens`, if it must write the prefix itself.
 function sharing.go_on(id, opens)
   local asks, job = fields(id, 'asks', 'job')
   if not asks then return agents.wake(id, 'prefix') end
@@ -81,7 +80,7 @@ function sharing.go_on(id, opens)
   governor.serve(a)
 end
 
--- The first gives up before its reply has begun.
+-- Give up the first's role before its reply has begun.
 function sharing.forsake(id, prefix)
   local warming = P .. ':warming:' .. prefix
   redis.call('HDEL', agent_key(id), 'opens')

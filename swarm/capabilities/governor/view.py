@@ -1,4 +1,4 @@
-"""What people see of the governor: of each class what its server grants, what of that is left now, and who waits."""
+"""The governor's view for people: per class the server's limits, the current levels, and the agents in line."""
 
 from __future__ import annotations
 
@@ -17,40 +17,40 @@ class Bucket:
     """One limit: requests, or tokens of input or output."""
 
     stated: int | None
-    """A minute, as the server says; None: it does not."""
+    """Limit per minute as the server states it; None: not stated."""
     used: int | None
-    """A minute, what the fleet keeps to; None: nothing binds it."""
+    """Limit per minute that the fleet keeps to; None: no limit."""
     left: int | None
-    """Now; below zero after a reply that was longer than expected."""
+    """Current level; below zero after a reply that was longer than expected."""
 
 
 @dataclass(frozen=True)
 class LimitClass:
-    """Whose limits are shared: one account's, for one kind of model."""
+    """A class of shared limits: one account and one kind of model."""
 
     name: str
     """`provider/account/kind of model`; the account is a digest."""
     knowledge: Knowledge
-    """`told`: the server states its limits; `blind`: it does not, and they are learned from refusals; `new`: nobody has asked yet."""
+    """`told`: the server states limits; `blind`: they are learned from refusals; `new`: no request yet."""
     buckets: dict[str, Bucket]
     """`requests`, and tokens of `input` and `output`."""
     asking: int
     """Agents that hold a slot: they ask, or are about to."""
     window: int | None
-    """How many may at once, after a storm of overloads; None: as many as there are."""
+    """Most concurrent requests after a storm of overloads; None: no bound."""
     held_seconds: float
-    """For so long nobody asks: the server said so. 0: it is open."""
+    """Seconds until requests are allowed again, as the server demanded; 0: allowed."""
     waiting: dict[str, int]
-    """By job, how many agents are in line; who is served next comes first."""
+    """Agents in line, by job; the job served next comes first."""
     sent: int
-    """Requests in all; the same for what became of them."""
+    """Requests in all; the next fields count their results."""
     replies: int
     limited: int
     overloaded: int
 
 
 def read_classes(store: Store) -> list[LimitClass]:
-    """All of them, those that were asked for last first."""
+    """Read all classes, last used first."""
     found = []
     for name, account, slots, waiting in store.rates.limit_classes():
         stated, rates, levels = account["limit"], account["rates"], account["level"]

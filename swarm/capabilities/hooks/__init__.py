@@ -1,1 +1,1 @@
-"""Hooks: people's own programs and addresses that are told of what agents do, and may refuse or change it."""
+"""Hooks: people's own programs and addresses that are notified of agents' actions and may refuse or change them."""

@@ -1,7 +1,7 @@
-"""What hooks say, read and put together: exit codes, JSON, and who wins. Pure.
+"""Read hooks' answers (exit codes, JSON) and combine them. Pure.
 
-One that fails (another exit code than 0 and 2, its time over, an answer that is not JSON) says nothing, and the work goes on: that is
-what people's hooks expect. The operator's are the exception: where one could refuse and fails, it has refused.
+A hook that fails (an exit code other than 0 and 2, a timeout, invalid JSON) has no effect and the work continues, as people's hooks
+expect. The operator's hooks are the exception: one that could refuse and fails has refused.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from swarm.definitions.hooks import Hook
 from swarm.mailbox import render_hook
 
 MAX_TEXT = 10_000
-"""Characters of each text that a hook gives."""
+"""Most characters of each text from a hook."""
 _TOLD_AS_TEXT = ("SessionStart", "UserPromptSubmit", "PreCompact", "SubagentStart")
-"""Events whose hooks' plain output is for the agent."""
+"""Events whose hooks' plain output goes to the agent."""
 BEFORE_CALLS = ("PreToolUse", "TaskCompleted")
 _ENDS = ("Stop", "SubagentStop", "TeammateIdle")
 AFTER_CALLS = ("PostToolUse", "PostToolUseFailure")
@@ -33,7 +33,7 @@ _DECISIONS: dict[str, Literal["allow", "ask", "deny"]] = {
 
 @dataclass(frozen=True)
 class HookAnswer:
-    """What one hook said of one event."""
+    """One hook's answer to one event."""
 
     hook: Hook
     outcome: HookOutcome = "ok"
@@ -49,7 +49,7 @@ class HookAnswer:
 
 
 def read_exit(event: HookEvent, hook: Hook, code: int, out: str, err: str, *, timed_out: bool) -> HookAnswer:
-    """What a command said."""
+    """Read the answer of a command."""
     if timed_out:
         return fail(event, hook, f"it took longer than {hook.seconds:g} s", outcome="timed_out")
     if code == 2:
@@ -61,14 +61,14 @@ def read_exit(event: HookEvent, hook: Hook, code: int, out: str, err: str, *, ti
 
 
 def read_text(event: HookEvent, hook: Hook, out: str) -> HookAnswer:
-    """What a command that succeeded printed, or an address sent."""
+    """Read the output of a command that succeeded, or an address's response."""
     out = out.strip()
     if not out.startswith("{"):
         return HookAnswer(hook, context=out[:MAX_TEXT] if event.name in _TOLD_AS_TEXT else "")
     try:
         answer = json.loads(out)
         if not isinstance(answer, dict):
-            raise ValueError("it is no object")
+            raise ValueError("it is not an object")
     except (ValueError, RecursionError) as error:
         return fail(event, hook, f"its answer is not JSON: {error}")
     try:
@@ -78,26 +78,26 @@ def read_text(event: HookEvent, hook: Hook, out: str) -> HookAnswer:
 
 
 def fail(event: HookEvent, hook: Hook, why: str, *, outcome: HookOutcome = "failed") -> HookAnswer:
-    """A hook that could not say anything."""
+    """The answer for a hook that failed."""
     said = HookAnswer(hook, outcome=outcome, why=why)
     if hook.origin == "managed" and event.may_refuse and event.name not in (*_CANNOT_REFUSE, *AFTER_CALLS):
-        return _decide(event, said, f"a hook of the operator must be heard, and failed: {why}")
+        return _decide(event, said, f"a required hook of the operator failed: {why}")
     return said
 
 
 def interrupt(event: HookEvent, hook: Hook) -> HookAnswer:
-    """A hook that somebody's death may have cut off: it may have run, and is not run again for this event."""
-    why = "its worker died in the middle of it; whether it has run is not known"
+    """The answer for a hook whose worker may have died during it: it is not run again for this event."""
+    why = "its worker died during it; it may or may not have run"
     said = fail(event, hook, why, outcome="interrupted")
     if said.decision or event.name not in BEFORE_CALLS or hook.listens:
         return said
-    # Neither twice nor not at all: another call is another event.
-    reason = f"the hook that decides about it was interrupted: {why}. Make the call again if it is still needed"
+    # The call is neither repeated nor lost: another call is another event.
+    reason = f"the hook that decides about this call was interrupted: {why}. Make the call again if it is still needed"
     return _decide(event, said, reason)
 
 
 def refuse_unrun(event: HookEvent, hook: Hook, why: str) -> HookAnswer:
-    """A hook that may not be run here."""
+    """The answer for a hook that may not run here."""
     return fail(event, hook, why, outcome="not_run")
 
 
@@ -118,7 +118,7 @@ def _read_answer(event: HookEvent, hook: Hook, answer: dict[str, Any]) -> HookAn
     if not isinstance(own, dict):
         raise ValueError("`hookSpecificOutput` is no object")
     if (named := own.get("hookEventName", event.name)) != event.name:
-        raise ValueError(f"`hookEventName` is {named!r:.60}, and the event is {event.name}")
+        raise ValueError(f"`hookEventName` is {named!r:.60}, but the event is {event.name}")
     said = HookAnswer(hook, message=_text(answer, "systemMessage"), context=_text(own, "additionalContext"))
     if answer.get("continue") is False:
         said = replace(said, stop=_text(answer, "stopReason") or "no reason was given")
@@ -141,7 +141,7 @@ def _read_decision(event: HookEvent, said: HookAnswer, answer: dict[str, Any], o
         word = _text(own, "permissionDecision") or word
         reason = _text(own, "permissionDecisionReason") or reason
     if word and word not in _DECISIONS:
-        raise ValueError(f"there is no decision {word!r:.60}")
+        raise ValueError(f"{word!r:.60} is not a decision")
     decision = _DECISIONS.get(word)
     if decision == "deny":
         return _refuse_by_word(event, said, reason or "no reason was given")
@@ -169,7 +169,7 @@ def _text(table: dict[str, Any], key: str) -> str:
 
 
 def put_together(event: HookEvent, said: Sequence[HookAnswer]) -> Hooked:
-    """What all of an event's hooks amount to: deny before ask before allow; of changes the last, the operator's after all others'."""
+    """Combine the answers to an event: deny before ask before allow; of changes the last, the operator's after others."""
     order = {"project": 0, "user": 1, "managed": 2}
     hook_state = sorted(map(_bound, said), key=lambda one: order[one.hook.origin])
     winner = max(hook_state, key=lambda one: _RANK[one.decision]).decision
@@ -209,7 +209,10 @@ def _last_given(hook_state: Sequence[HookAnswer], name: str) -> Any:
 
 
 def _bound(said: HookAnswer) -> HookAnswer:
-    """What of it counts: of one that only listens nothing; a repository's allows nothing, for an agent could change what it runs."""
+    """Reduce an answer to its permitted effects.
+
+    A listening hook has none. A repository's hook allows nothing, because an agent could change its script.
+    """
     if said.hook.listens:
         return HookAnswer(said.hook, said.outcome, said.why, seconds=said.seconds)
     if said.hook.origin == "project" and said.decision == "allow":

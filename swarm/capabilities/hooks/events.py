@@ -1,7 +1,7 @@
-"""Which events hooks are due for, before the runtime does what is next. Pure: the same life and action give the same events.
+"""Find the events that need hooks before the runtime's next action. Pure: a function of history and action.
 
-An event has an id within its agent, made of what it is about: a call's id, the number of a reply. So whoever goes on with the agent
-finds the same event, and the journal tells whether its hooks have been run.
+An event's id is made of its subject within the agent: a call's id, the number of a reply. So after a rescue another worker finds the same
+event, and the journal shows whether its hooks ran.
 """
 
 from __future__ import annotations
@@ -29,35 +29,35 @@ from swarm.definitions.tools import row_of
 from swarm.models import Block
 
 MAX_BLOCKS = 8
-"""How often in a row an end can be refused."""
+"""How many times in a row an end can be refused."""
 _COMPLETES_TASK = "completetask"
 _NAMES_ELSEWHERE = {"task": "Task", "multiedit": "MultiEdit", "taskcreate": "TaskCreate", "taskupdate": "TaskUpdate"}
-"""What matchers of the wild call tools that have another name here."""
+"""Names that people's matchers use for tools that have another name here."""
 
 
 @dataclass(frozen=True)
 class HookEvent:
-    """Something that hooks are told of."""
+    """An event that hooks are notified of."""
 
     name: str
     key: str
-    """What it is about."""
+    """The event's subject: a call's id or the number of a reply."""
     subjects: tuple[str, ...] = ()
-    """What matchers are compared with: all names of one thing."""
+    """All names of the subject, which matchers are compared with."""
     call: Block | None = None
     may_refuse: bool = True
-    """A refusal changes anything."""
+    """Whether a refusal has an effect."""
     given: dict[str, Any] = field(default_factory=dict)
-    """What hooks are told beside what they are told of every event."""
+    """The hooks' input for this event, besides the fields of every event."""
 
     @property
     def id(self) -> str:
-        """Unlike that of every other event of its agent."""
+        """The event's id, unique within its agent."""
         return f"{self.name} {self.key}"
 
 
 def find_events(history: History, action: Action) -> Iterator[list[HookEvent]]:
-    """The events before this action, in stages: what the hooks of one have said comes before the next."""
+    """Yield the events before this action in stages; hooks of one stage answer before the next begins."""
     if history.spec is None or history.finished is not None:
         return
     yield [_after(history, call) for call in history.hooks.ended.values()]
@@ -81,7 +81,7 @@ def find_events(history: History, action: Action) -> Iterator[list[HookEvent]]:
 
 
 def name_tool(tool: str) -> tuple[str, ...]:
-    """The names that matchers may have for a tool."""
+    """The names that matchers may use for a tool."""
     aliases = row_of(tool).aliases.split()
     return (tool, *(_NAMES_ELSEWHERE[alias] for alias in aliases if alias in _NAMES_ELSEWHERE))
 
@@ -118,7 +118,7 @@ def _before_calls(history: History, calls: Sequence[Block]) -> Iterator[list[Hoo
 
 
 def before_call(call: Block) -> HookEvent:
-    """That a call is about to be made."""
+    """The event before a call."""
     return HookEvent("PreToolUse", call["id"], name_tool(call["name"]), call, given=_about(call))
 
 
@@ -139,7 +139,7 @@ def _about(call: Block) -> dict[str, Any]:
 
 
 def describe_response(call: Block, text: str) -> dict[str, Any]:
-    """A result as hooks know those of such a tool."""
+    """Describe a result in the form that hooks expect for such a tool."""
     row, told = row_of(call["name"]), {"content": text}
     if row.matching == "command":
         return told | {"stdout": text, "stderr": "", "interrupted": False, "isImage": False}

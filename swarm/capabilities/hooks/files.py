@@ -1,7 +1,7 @@
-"""Finds the hooks that hold in a workspace, in the settings files that people already have, and those of a worker's operator.
+"""Find the hooks for a workspace in people's existing settings files, and those of a worker's operator.
 
-Read once, where a job is submitted; they travel with it, and so do the digests of the files of the workspace that they run. What a file
-of the workspace has run counts only where that is trusted.
+They are read once, at submission, and travel with the job, together with digests of the workspace files that they run. Hooks from files
+of the workspace count only if it is trusted.
 """
 
 from __future__ import annotations
@@ -25,49 +25,49 @@ from swarm.permissions.rules import Rule, Rules
 
 _OWN = (*OWN_SETTINGS, ".codex/hooks.json")
 _OF_WORKSPACE = (*WORKSPACE_SETTINGS, ".codex/hooks.json")
-_REMEDY = "`swarm hooks` lists what would be run."
+_REMEDY = "`swarm hooks` lists the hooks that would run."
 _OF_HOOKS = "the hooks that run this file"
 
 
 @dataclass(frozen=True)
 class FoundHooks:
-    """What the files of a person and of a workspace have run."""
+    """The hooks in a person's and a workspace's files."""
 
     own: tuple[Hook, ...] = ()
     of_workspace: tuple[Hook, ...] = ()
     problems: tuple[Problem, ...] = ()
     grants: tuple[Grant, ...] = ()
-    """What has to be trusted for those of the workspace."""
+    """Grants that the workspace's hooks need."""
     off: str = ""
-    """The file that switches all of them off."""
+    """The file that disables all of them."""
 
     workspace: str = ""
     files: dict[str, str] = field(default_factory=dict)
-    """The files of the workspace that any of them runs, with their digests."""
+    """The workspace files that any hook runs, with their digests."""
 
     def holding(self, *, trusted: bool) -> Hooks:
-        """Those that count."""
+        """The hooks that count."""
         hooks = () if self.off else (*self.own, *(self.of_workspace if trusted else ()))
         return Hooks(hooks=hooks, workspace=self.workspace, files=self.files, trusted=trusted)
 
     @property
     def rules(self) -> Rules:
-        """That a file which a hook runs is changed is asked about."""
+        """Rules that ask before a file that a hook runs is changed."""
         rules = (Rule(action="ask", tool=EDIT, spec=f"/{escape_path(file)}", source=_OF_HOOKS) for file in self.files)
         return Rules(rules=tuple(rules))
 
 
 @dataclass(frozen=True)
 class Managed:
-    """What a worker's operator has run, whatever a job says."""
+    """The hooks of a worker's operator, for every job."""
 
     hooks: Hooks
     only: bool = False
-    """Nobody else's are run there (`allowManagedHooksOnly`)."""
+    """Whether only these hooks run there (`allowManagedHooksOnly`)."""
 
 
 def find_hooks(workspace: Path, home: Path, of_types: Iterable[Hook] = ()) -> FoundHooks:
-    """Read all files that may have hooks; never raises. `of_types` are those of definitions, whose files are pinned, too."""
+    """Read all files that may hold hooks; never raises. `of_types` are those of definitions, whose files are pinned, too."""
     by_origin: dict[Origin, list[Hook]] = {"user": [], "project": []}
     problems: list[Problem] = []
     off = ""
@@ -78,7 +78,7 @@ def find_hooks(workspace: Path, home: Path, of_types: Iterable[Hook] = ()) -> Fo
         try:
             table = read_table(path)
         except Unusable as error:
-            if path.name == "hooks.json":  # the others' faults are told by those who read their permissions
+            if path.name == "hooks.json":  # readers of permissions report the other files' faults
                 problems.append(error.as_problem(path))
             continue
         found, faults = read_hooks(table.get("hooks"), origin, source)
@@ -93,16 +93,16 @@ def find_hooks(workspace: Path, home: Path, of_types: Iterable[Hook] = ()) -> Fo
 
 
 def _grant_own(hook: Hook, file: str, digest: str) -> Grant:
-    """A person's own hook runs a file that came with the workspace, outside of the sandbox."""
+    """The grant for a person's own hook to run a workspace file outside the sandbox."""
     text = f"{file}, as it is now, is run outside of the sandbox by your hook on {hook.event} ({hook.source}): {hook.label}"
     return Grant(text=text, source=file, content=json.dumps({"files": {file: digest}}))
 
 
 @cache
 def read_managed(path: Path) -> Managed:
-    """The operator's file, read once in a process. Raises `ConfigurationError`: who wants them run wants no agent to run without."""
+    """Read the operator's file once per process. Raises `ConfigurationError`, so that no agent runs without its hooks."""
     try:
-        read_text(path)  # it must be there
+        read_text(path)  # the file must exist
         table = read_table(path)
     except Unusable as error:
         raise ConfigurationError(f"SWARM_MANAGED_HOOKS: {path}: {error}") from error

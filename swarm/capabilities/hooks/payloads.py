@@ -1,4 +1,4 @@
-"""What hooks are told of an event, the JSON that people's programs expect. Pure."""
+"""Build hooks' input for an event, in the JSON that people's programs expect. Pure."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from swarm.definitions.model import PermissionMode
 def tell(
     event: HookEvent, spec: AgentSpec, mode: PermissionMode, transcript: str, given: dict[str, Any]
 ) -> dict[str, Any]:
-    """The input of all hooks of an event; `given` is what had to be looked up for it."""
+    """Return the input of all hooks of an event; `given` holds the fields that had to be looked up."""
     told: dict[str, Any] = {
         "session_id": spec.job_id,
         "transcript_path": transcript,
         "cwd": spec.workspace,
         "permission_mode": mode,
         "hook_event_name": event.name,
-        # The same whoever goes on with the agent: what was done for it need not be done again.
+        # The same after a rescue, so that a hook need not repeat its work for this event.
         "event_id": f"{spec.agent_id}/{event.id}",
     }
     if spec.parent_id is not None:
@@ -32,7 +32,7 @@ def tell(
 
 
 def write_transcript(history: History) -> str:
-    """The conversation as hooks read it: a JSON document per line, one for each message."""
+    """Render the conversation for hooks: one line of JSON per message."""
     lines = (
         json.dumps(
             {"type": message["role"], "message": message, "sessionId": history.spec.job_id if history.spec else ""}

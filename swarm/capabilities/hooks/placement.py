@@ -1,8 +1,8 @@
-"""Where a hook is run, and what of it: on the worker's host only what no agent can have written.
+"""Decide where a hook runs: on the worker's host only with content that no agent can have written.
 
-That is a script outside of every folder that agents of the job write in, or one of the workspace as it was when the job was submitted, if
-the person trusts the workspace. Its bytes are read and compared here, and these bytes are what is run. The programs that run it are looked
-for outside of those folders. Everything else runs in the agent's sandbox, or not at all.
+That is a script outside every folder that agents of the job write in, or, if the person trusts the workspace, one of the workspace as it
+was at submission. The compared bytes are the ones that run. Interpreters are searched outside those folders. Any other hook runs in the
+agent's sandbox, or not at all.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from swarm.definitions.hook_commands import HookCommand, is_interpreter, read_wo
 from swarm.definitions.hooks import Hook
 
 _MAX_LINKS = 40
-_UNKNOWN = "its words are not all known"
+_UNKNOWN = "its command line is not fully known"
 _SYSTEM_FOLDERS = ("/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin")
-"""Folders of programs, which a worker's PATH need not name."""
+"""Folders of programs, even if the worker's PATH omits them."""
 
 
 @dataclass(frozen=True)
@@ -30,23 +30,23 @@ class Run:
 
     place: Place
     why: str = ""
-    """Why it is not run on the host, though it would be by whose it is; or why it is not run."""
+    """Why the hook does not run on the host although its owner may, or why it does not run."""
     argv: tuple[str, ...] = ()
-    """On the host: the words, with their program found. The script's place is `at`."""
+    """The host's command line, with the program found. `at` is the script's position."""
     at: int = 0
     pinned: str = ""
-    """The script's path in the workspace …"""
+    """The script's path in the workspace."""
     content: bytes = b""
-    """… and what is run of it."""
+    """The script's bytes, which are the ones that run."""
     variables: dict[str, str] = field(default_factory=dict)
-    """Where programs and libraries are looked for: in no folder that agents write in."""
+    """Search paths of programs and libraries, without folders that agents write in."""
 
 
 def place_hook(hook: Hook, table: HookTable, workspace: Path, folders: Sequence[Path] = ()) -> Run:
-    """How a hook is run in a workspace; `folders` are further ones that agents of the job write in."""
+    """Decide how a hook runs in a workspace; agents of the job also write in `folders`."""
     wanted = table.place(hook)
     if wanted == "off":
-        return Run("off", "this worker runs no hooks of people's (SWARM_USER_HOOKS)")
+        return Run("off", "this worker runs no hooks of users (SWARM_USER_HOOKS)")
     if wanted != "host" or hook.kind != "command":
         return Run(wanted)
     roots = [str(workspace), *map(str, folders), *([table.job.workspace] if table.job.workspace else [])]
@@ -61,7 +61,7 @@ def _place_outside(words: HookCommand, roots: list[str]) -> Run:
     if leads_through(script, roots):
         return Run("sandbox", f"{script} lies in a folder that agents write in")
     if not words.at and os.path.dirname(script) in (*_SYSTEM_FOLDERS, *os.environ.get("PATH", "").split(os.pathsep)):
-        return Run("sandbox", f"what {os.path.basename(script)} does is known only when it runs")
+        return Run("sandbox", f"the effect of {os.path.basename(script)} is known only when it runs")
     return _with_program(words.argv[: words.at], words.argv[words.at :], roots)
 
 
@@ -76,12 +76,10 @@ def _place_pinned(hook: Hook, table: HookTable, words: HookCommand, workspace: P
     except OSError:
         content = b""
     if hashlib.sha256(content).hexdigest() != digest:
-        return Run(
-            "off", f"{words.file} is not what it was when the job was submitted; submit again to run what it is now"
-        )
+        return Run("off", f"{words.file} has changed since the job was submitted; submit again to run the new version")
     program = list(words.argv[: words.at]) or _first_line(content)
     if not program:
-        return Run("sandbox", f"the first line of {words.file} names no interpreter alone")
+        return Run("sandbox", f"the first line of {words.file} does not name just an interpreter")
     run = _with_program(program, words.argv[words.at :], roots)
     return replace(run, pinned=words.file, content=content) if run.place == "host" else run
 
@@ -90,12 +88,12 @@ def _with_program(program: Sequence[str], rest: Sequence[str], roots: list[str])
     variables = {name: _outside(os.environ[name], roots) for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}
     found = [shutil.which(name, path=variables.get("PATH")) for name in program]
     if any(name is None or not os.path.isabs(name) or leads_through(name, roots) for name in found):
-        return Run("sandbox", f"{program[0]} is not found outside of the folders that agents write in")
+        return Run("sandbox", f"{program[0]} is not found outside the folders that agents write in")
     return Run("host", "", (*filter(None, found), *rest), len(found), variables=variables)
 
 
 def _outside(folders: str, roots: Sequence[str]) -> str:
-    """A variable that lists folders, without those that agents write in and those that are meant from where one is."""
+    """Remove folders that agents write in, and relative ones, from a variable that lists folders."""
     parts = folders.split(os.pathsep)
     return os.pathsep.join(part for part in parts if os.path.isabs(part) and not leads_through(part, roots))
 

@@ -1,7 +1,7 @@
-"""Runs one hook: a command, in the agent's sandbox or as the worker, or a request to an address. Nothing is decided here.
+"""Run one hook: a command in the agent's sandbox or as the worker, or a request to an address. Decides nothing.
 
-An agent's processes can write in its home at any moment: what is made there has a name that nobody had, and is read through the
-descriptor that it was made with. What the host runs has its files in the runtime's own folder.
+An agent's processes can write in its home at any moment. Files made there therefore have a new name and are read through the descriptor
+of their creation. Files for hooks on the host lie in the runtime's own folder.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ class HookCaller:
 
     context: ToolContext
     home: Path
-    """A folder that its processes see, and write in."""
+    """A folder that the agent's processes see and write in."""
     private: Path
-    """One of the runtime alone."""
+    """A folder of the runtime alone."""
     network: bool
-    """Its processes may use the network."""
+    """Whether the agent's processes may use the network."""
 
     def run(self, hook: Hook, event: HookEvent, told: dict[str, Any], how: Run) -> HookAnswer:
-        """What it says. Raises only for being told to stop."""
+        """Run the hook and return its answer. Raises only if it is interrupted."""
         began = time.monotonic()
         if how.place == "off":
             return refuse_unrun(event, hook, how.why)
@@ -65,7 +65,7 @@ class HookCaller:
         on_host = how.place == "host"
         context = self._context(how)
         if not on_host and context.confine is None:
-            raise ToolError(f"it runs in a sandbox only{f' ({how.why})' if how.why else ''}, and there is none")
+            raise ToolError(f"it runs in a sandbox only{f' ({how.why})' if how.why else ''}, and this worker has none")
         argv = [] if on_host else shell_argv(context, context.confine)
         folder = self.private if on_host else self.home
         seen = _seen_as(argv, folder)
@@ -88,7 +88,7 @@ class HookCaller:
         return read_exit(event, hook, ran.exit_code, *plain, timed_out=ran.timed_out)
 
     def _context(self, how: Run) -> ToolContext:
-        """What a command's process gets."""
+        """The context of a command's process."""
         folder = str(self.context.workspace)
         variables = {"CLAUDE_PROJECT_DIR": folder, "SWARM_PROJECT_DIR": folder, **how.variables}
         hold = None if how.place == "host" else Hold(network=self.network)
@@ -124,7 +124,7 @@ class HookCaller:
 
 @dataclass(frozen=True)
 class Made:
-    """A file that was made a moment ago, and is open."""
+    """A new file that is still open."""
 
     path: Path
     open: IO[bytes]
@@ -132,7 +132,7 @@ class Made:
 
 @contextmanager
 def made_file(folder: Path, name: str, content: bytes = b"") -> Iterator[Made]:
-    """A file under a name that nobody had, for as long as this lasts."""
+    """A file under a new name, removed at the end of the block."""
     path = folder / f"hook-{secrets.token_hex(8)}-{name}"
     opened = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
@@ -146,7 +146,7 @@ def made_file(folder: Path, name: str, content: bytes = b"") -> Iterator[Made]:
 
 @contextmanager
 def _copied(how: Run, folder: Path) -> Iterator[tuple[str, ...]]:
-    """The words of a hook for the host; a script that is pinned is a copy of the bytes that were compared, alone in a folder."""
+    """The command line for the host; a pinned script is copied, from the compared bytes, into a folder of its own."""
     if not how.pinned:
         yield how.argv
         return
@@ -157,7 +157,7 @@ def _copied(how: Run, folder: Path) -> Iterator[tuple[str, ...]]:
 
 
 def fill(text: str, allowed: tuple[str, ...], known: Mapping[str, str]) -> str:
-    """A header with the variables that it may name; all others are empty."""
+    """Fill a header with the variables that it may name; all others are empty."""
 
     def value(found: re.Match[str]) -> str:
         name = found[1] or found[2]
@@ -167,6 +167,6 @@ def fill(text: str, allowed: tuple[str, ...], known: Mapping[str, str]) -> str:
 
 
 def _seen_as(argv: list[str], home: Path) -> str:
-    """Where a command sees the private folder: a sandbox may have it in another place."""
+    """The command line with the private folder's path as the command sees it: a sandbox may mount it elsewhere."""
     said = (word.removeprefix("set=TMPDIR=") for word in argv if word.startswith("set=TMPDIR="))
     return next(said, str(home))

@@ -1,8 +1,7 @@
-"""Has hooks run for one running agent, and journals what they say; nothing takes effect but by that entry.
+"""Run the hooks of one running agent and journal their answers; only the journaled entry takes effect.
 
-`hooks_begun` comes before they run, `hooked` after. Whoever dies in between leaves the first without the second: then they may have run,
-are not run again, and that is what is journaled. So no hook runs twice for one event, and every hook is told the event's id, by
-which it can know its own.
+`hooks_begun` is journaled before they run, `hooked` after. If the worker dies in between, the hooks may have run. They are not run again,
+and the journal says so. So no hook runs twice for one event, and each is given the event's id to recognise its own work.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ Due = list[tuple[HookEvent, list[Hook]]]
 
 
 def hooks_of(parts: Parts) -> HookStep | None:
-    """What has the hooks of this agent run; None where there are none, which then cost nothing. Raises `UnreadableRecord`."""
+    """Return the hook step of this agent; None without hooks, at no cost. Raises `UnreadableRecord`."""
     segment = parts.segment
     settings = segment.settings
     managed = read_managed(settings.managed_hooks) if settings.managed_hooks is not None else Managed(Hooks())
@@ -69,13 +68,13 @@ class HookStep(Step):
         return partial(self._run, due) if due else None
 
     def guarded(self, workspace: Path) -> list[Path]:
-        """The files that hooks run, in the folder of this agent, and in that which the job was submitted for."""
+        """The files that hooks run, in this agent's folder and in the one that the job was submitted for."""
         named = [read_words(hook, workspace).file for hook in self._table.managed.hooks.hooks]
         folders = filter(None, (str(workspace), self._table.job.workspace))
         return [Path(folder) / file for folder in folders for file in (*self._table.job.files, *named) if file]
 
     def _find(self, action: Action) -> Due:
-        """What has to be run before this action: the first events that have hooks and have not had them."""
+        """Find the next events before this action that have hooks and whose hooks have not run."""
         history = self._segment.history
         for stage in find_events(history, action):
             new = [event for event in stage if event.id not in history.hooks.done]
@@ -84,16 +83,16 @@ class HookStep(Step):
         return []
 
     def refuse_call(self, call: Block) -> str:
-        """Why a call that is made within another one cannot be: hooks decide about it, and are asked about calls of the model's own.
+        """Return why a call within another one is refused: hooks decide only about calls that the model makes itself.
 
-        Empty if there are none.
+        Empty if no hook applies.
         """
         if not self._table.choose(before_call(call), self._workspace):
             return ""
         return f"Not allowed: hooks decide about {call['name']} calls. Make one of its own."
 
     def _run(self, due: Due) -> None:
-        """Run them, and journal what they say. Raises `Interrupted`."""
+        """Run the hooks and journal their answers. Raises `Interrupted`."""
         journal, begun = self._segment.journal, self._segment.history.hooks.begun
         lost = [(event, hooks) for event, hooks in due if event.id in begun]
         fresh = [(event, hooks) for event, hooks in due if event.id not in begun]
@@ -114,7 +113,7 @@ class HookStep(Step):
     # -- running -------------------------------------------------------------------------------------------
 
     def _ask(self, due: Due) -> list[tuple[HookEvent, list[HookAnswer]]]:
-        """Run all of them side by side."""
+        """Run all of them concurrently."""
         segment = self._segment
         context = self.parts.toolbox.context_of(f"hook-{segment.journal.next_number}")
         calling = HookCaller(context, home_folder(context), scratch_folder(context), segment.spec.network)
@@ -144,7 +143,7 @@ class HookStep(Step):
         return [(event, [next(answers) for _ in hooks]) for event, hooks in due]
 
     def _keep(self, due: Due) -> ToolFinished:
-        """What they have left of the files; before a call that is not worth a commit, for the call is followed by one if it changes any."""
+        """Keep the files that the hooks left; before a call without a commit, because the call's own commit includes them."""
         nothing = ToolFinished(tool_use_id="", text="")
         ran = any(hook.kind == "command" for event, hooks in due if event.name not in BEFORE_CALLS for hook in hooks)
         read_only = self._segment.spec.definition.read_only or self._segment.mode == "plan"
@@ -195,7 +194,7 @@ class HookStep(Step):
         return CompactionFailed(error=why, error_kind="hook", trigger="manual" if asked else "auto", asked=asked)
 
     def _tell(self, hooked: Hooked) -> None:
-        """What changed something, or went wrong, is for people to see."""
+        """Report effects and failures of hooks to people."""
         spec, wrong = self._segment.spec, [run for run in hooked.runs if run.outcome not in ("ok", "refused")]
         if hooked.changed or hooked.said or wrong:
             why = describe_hooked(hooked)

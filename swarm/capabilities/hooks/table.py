@@ -1,4 +1,4 @@
-"""Which hooks are run for an event, and where. Pure."""
+"""Choose the hooks for an event, and where they run. Pure."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ Place = Literal["sandbox", "host", "off"]
 
 @dataclass(frozen=True)
 class HookTable:
-    """All hooks that hold for one agent on one worker."""
+    """All hooks that apply to one agent on one worker."""
 
     job: Hooks
     of_type: Sequence[Hook]
-    """Of its definition."""
+    """The hooks of the agent's definition."""
     managed: Managed
     user_place: Place = "sandbox"
 
@@ -31,26 +31,26 @@ class HookTable:
         return bool(self.managed.hooks) or (not self.managed.only and bool(self.job.hooks or self.of_type))
 
     def choose(self, event: HookEvent, workspace: Path) -> list[Hook]:
-        """Those for an event, each once."""
+        """The hooks for an event, each once."""
         others = () if self.managed.only else (*self.job.hooks, *map(_of_type, self.of_type))
         both = Hooks(hooks=(*others, *self.managed.hooks.hooks))
         found = [*both.of(event.name, *event.subjects)]
         return [hook for hook in found if event.call is None or holds(hook, event.call, workspace)]
 
     def place(self, hook: Hook) -> Place:
-        """Where it may be run by whose it is: the operator's as the worker, a repository's in the agent's sandbox."""
+        """Where a hook may run, by its owner: the operator's as the worker, a repository's in the agent's sandbox."""
         if hook.origin == "managed":
             return "host"
         return self.user_place if hook.origin == "user" else "sandbox"
 
 
 def _of_type(hook: Hook) -> Hook:
-    """A definition speaks of its agent's end as of the end of a job's first one, which it hardly ever is."""
+    """Adapt a definition's hook: its `Stop` means its agent's end, mostly not the end of a job's first agent."""
     return hook.model_copy(update={"event": "SubagentStop"}) if hook.event == "Stop" else hook
 
 
 def holds(hook: Hook, call: Block, workspace: Path) -> bool:
-    """Whether a call is as the hook's condition says; a condition that is no rule holds of every call."""
+    """Whether a call meets the hook's condition; a condition that is not a rule holds for every call."""
     if not hook.condition:
         return True
     try:

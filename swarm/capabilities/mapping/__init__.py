@@ -1,1 +1,1 @@
-"""A capability: one order for each line of a list, durable and once each."""
+"""A capability: submit one order for each line of a list, durably and once each."""

@@ -1,7 +1,7 @@
-"""The lines of a map, and its template filled in with one of them. Pure.
+"""Read the lines of a map, and fill its template with one of them. Pure.
 
-A line is text, or an object of fields (a line of JSON). In the template `{name}` stands for that field of an object; where lines are
-text, the one name that the template has stands for the line. `{{name}}` is `{name}`; other braces are what they are.
+A line is text, or an object of fields (a line of JSON). `{name}` in the template stands for that field of an object. If lines are text, the
+template's only name stands for the line. `{{name}}` is `{name}`; other braces are literal.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _PLACE = re.compile(r"\{(\{[A-Za-z_][\w.-]*\}|\{\})\}|\{([A-Za-z_][\w.-]*)?\}")
 
 
 def read_lines(text: str, form: Format = "auto", *, source: str = "the input") -> list[Line]:
-    """The lines of a text without the empty ones; JSON where the first one is an object, unless `form` says what they are.
+    """Split a text into its non-empty lines; JSON if the first is an object, unless `form` decides.
 
-    Raises `ConfigurationError` for a line that is not what the others are.
+    Raises `ConfigurationError` for a line of another kind.
     """
     numbered = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
     if form == "auto":
@@ -34,15 +34,18 @@ def read_lines(text: str, form: Format = "auto", *, source: str = "the input") -
 
 
 def check_lines(given: Iterable[object]) -> list[Line]:
-    """What a program gives as lines. Raises `ConfigurationError` for what is neither text nor an object, for none, and for too many."""
+    """Check a program's lines.
+
+    Raises `ConfigurationError` for a line that is neither text nor an object, for no lines, and for too many.
+    """
     lines: list[Line] = []
     for number, line in enumerate(given, 1):
         if number > MAX_LINES:
-            raise ConfigurationError(f"there are more than {MAX_LINES:,} lines; give them to several maps")
+            raise ConfigurationError(f"there are more than {MAX_LINES:,} lines; split them into several maps")
         if isinstance(line, Mapping):
             line = {str(name): value for name, value in line.items()}
             if unfit := find_unfit(line):
-                raise ConfigurationError(f"line {number} cannot be kept: {unfit}")
+                raise ConfigurationError(f"line {number} cannot be stored: {unfit}")
         elif not isinstance(line, str):
             raise ConfigurationError(f"line {number} is neither text nor a mapping: {line!r:.80}")
         lines.append(clean(line))
@@ -54,18 +57,18 @@ def check_lines(given: Iterable[object]) -> list[Line]:
 
 
 def find_places(template: str) -> list[str]:
-    """The names that stand for something in the template, each once; `` for `{}`."""
+    """The placeholders of the template, each once; `` for `{}`."""
     return list(dict.fromkeys(found[2] or "" for found in _PLACE.finditer(template) if not found[1]))
 
 
 def fill(template: str, line: Line, number: int) -> str:
-    """The template for one line. Raises `ConfigurationError` for a field that the line has not."""
+    """Fill the template for one line. Raises `ConfigurationError` for a field that the line lacks."""
     values = _values(template, line, number)
     return _PLACE.sub(lambda found: found[1] or values[found[2] or ""], template)
 
 
 def fill_all(template: str, lines: Iterable[Line]) -> Iterator[str]:
-    """The template for each line, in order. Raises `ConfigurationError`, also where the template is the same for all."""
+    """Fill the template for each line, in order. Raises `ConfigurationError`, also for a template without placeholders."""
     if not find_places(template):
         raise ConfigurationError(
             "the prompt is the same for every line: write {path} (any name will do, or a field of JSON lines) where the line belongs"
@@ -107,5 +110,5 @@ def _read_object(line: str, where: str) -> dict[str, Any]:
     except ValueError as error:
         raise ConfigurationError(f"{where} is not JSON: {error}; --lines text takes lines as they are") from None
     if not isinstance(found, dict):
-        raise ConfigurationError(f"{where} is no JSON object; --lines text takes lines as they are")
+        raise ConfigurationError(f"{where} is not a JSON object; --lines text takes lines as they are")
     return found

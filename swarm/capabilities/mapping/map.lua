@@ -1,7 +1,7 @@
--- Make a map that gathers its lines; it is forgotten after a day unless it is started by then.
+-- Make a map that gathers its lines; it expires after a day unless it is started by then.
 --   record     JSON {fields...}
---   carried    JSON [[hash, text or ''], ...]: all that travels with its jobs
--- Returns 'ok' | 'document': say it again with the texts
+--   carried    JSON [[hash, text or ''], ...]: all documents of its jobs
+-- Returns 'ok' | 'document': call again with the texts
 step('make_map', function(map, record, carried)
   local hashes = {}
   for i, document in ipairs(cjson.decode(carried)) do
@@ -25,7 +25,7 @@ step('add_lines', function(map, lines)
   return 'ok'
 end, { list_after = 1 })
 
--- All lines are there: begin. Returns {'ok', publish, begun} | {'unknown'}
+-- Start a map once it has all lines. Returns {'ok', publish, begun} | {'unknown'}
 step('start_map', function(map)
   local state = redis.call('HGET', maps.key(map), 'state')
   if not state then return { 'unknown' } end
@@ -37,7 +37,7 @@ step('start_map', function(map)
   return { 'ok', publish, maps.begin_lines(map) }
 end)
 
--- Begin more lines, with other bounds from now on ('': as it is). One that stopped because its money was spent goes on.
+-- Begin more lines, with new bounds ('': unchanged). Continues a map that stopped because its budget was spent.
 -- Returns {'ok', publish, begun} | {'unknown'} | {'gathering'}
 step('go_on_map', function(map, max_running, budget)
   local state, cost = read(maps.key(map), 'state', 'cost')
@@ -51,8 +51,8 @@ step('go_on_map', function(map, max_running, budget)
   return { 'ok', publish, maps.begin_lines(map) }
 end)
 
--- Try lines again that failed.
---   lines  number, JSON of what is its next attempt, …: what is no failed line is passed over
+-- Retry failed lines.
+--   lines  number, JSON of the next attempt, …; lines that have not failed are skipped
 -- Returns {'ok', publish, begun} | {'unknown'} | {'cancelled'}
 step('retry_lines', function(map, lines)
   local state = redis.call('HGET', maps.key(map), 'state')
@@ -62,7 +62,7 @@ step('retry_lines', function(map, lines)
     if redis.call('ZREM', maps.key(map, 'failed'), number) == 1 then
       local line = cjson.decode(redis.call('HGET', maps.key(map, 'lines'), number))
       local tried = tonumber(redis.call('HGET', maps.key(map, 'tried'), number))
-      -- One that was cancelled has kept attempts.
+      -- A cancelled line keeps its attempts.
       while #line.attempts > tried do table.remove(line.attempts) end
       line.attempts[#line.attempts + 1] = cjson.decode(lines[i + 1])
       redis.call('HSET', maps.key(map, 'lines'), number, cjson.encode(line))

@@ -1,7 +1,10 @@
-"""Maps as Redis keeps them.
+"""Maps in Redis.
 
-Guarantees: a line's job is begun by the step that makes room for it, so a map goes on without anybody looking, as long as there are
-workers; what came of a line is written once, by the step that ends its job; whoever reads results has each in an order that stays.
+Guarantees:
+
+- The step that makes room for a line begins its job, so a map continues without a watcher as long as there are workers.
+- The step that ends a line's job writes its result, once.
+- Every reader gets the results in the same, stable order.
 """
 
 from __future__ import annotations
@@ -24,38 +27,38 @@ _NUMBERS = ("total", "completed", "failed", "retried", "max_running", "tokens")
 
 
 class Attempt(NamedTuple):
-    """A job that a line may become."""
+    """A job for a line."""
 
     job_id: str
     root_id: str
     own: str = "{}"
-    """Parts of its root's spec that are this attempt's own: a JSON object."""
+    """The attempt's own parts of its root's spec: a JSON object."""
 
 
 class MapLine(NamedTuple):
-    """A line as it is kept."""
+    """A line as Redis keeps it."""
 
     input: Any
     label: str
     own: str
-    """Parts of the spec that are the line's own: a JSON object."""
+    """The line's own parts of the spec: a JSON object."""
     attempts: Sequence[Attempt]
 
     def document(self) -> str:
-        """As JSON."""
+        """The line as JSON."""
         given = {"input": json.dumps(self.input), "label": self.label, "own": self.own}
         return json.dumps({**given, "attempts": [list(each) for each in self.attempts]})
 
 
 class MapView(BaseModel, frozen=True):
-    """One map as it stands. Times are Unix seconds by the server's clock."""
+    """The current state of one map. Times are Unix seconds by the server's clock."""
 
     id: str
     title: str
     state: MapState
-    """`gathering`: its lines are still being sent; `stopped`: its money is spent; `completed`: no line is left, some may have failed."""
+    """`gathering`: lines are still being sent; `stopped`: the budget is spent; `completed`: no line is left, some may have failed."""
     total: int = 0
-    """Lines."""
+    """Number of lines."""
     waiting: int = 0
     running: int = 0
     completed: int = 0
@@ -65,7 +68,7 @@ class MapView(BaseModel, frozen=True):
     budget_usd: float | None = None
     tokens: int = 0
     cost_usd: float = 0.0
-    """What the jobs that have ended cost; nothing for a rehearsal."""
+    """Cost of the ended jobs; zero for a rehearsal."""
     workspace: str = ""
     batch: bool = False
     created_at: float
@@ -73,15 +76,15 @@ class MapView(BaseModel, frozen=True):
 
     @property
     def ended(self) -> bool:
-        """Whether nothing of it runs or will."""
+        """Whether no job of the map runs or will run."""
         return self.ended_at is not None
 
 
 class LineResult(BaseModel, frozen=True):
-    """What came of one line."""
+    """The result of one line."""
 
     line: int
-    """Its number, from 1 on."""
+    """The line's number, from 1."""
     input: Any
     state: EndState
     text: str = ""
@@ -89,22 +92,22 @@ class LineResult(BaseModel, frozen=True):
     """The answer as data, if a schema was given."""
     reason: str = ""
     job_id: str
-    """Of the last attempt."""
+    """The job of the last attempt."""
     attempts: int = 1
     tokens: int = 0
     cost_usd: float = 0.0
     seconds: float = 0.0
     position: str = ""
-    """Its place among the map's results: pass it to `results(after=…)` to go on from here."""
+    """Position among the map's results: pass it to `results(after=…)` to continue from here."""
 
     @property
     def ok(self) -> bool:
-        """Whether the line was done."""
+        """Whether the line succeeded."""
         return self.state == "completed"
 
 
 class MapEnd(NamedTuple):
-    """The map has ended, for now."""
+    """The end of a map; a retry can continue it."""
 
     position: str
     state: MapState
@@ -119,7 +122,7 @@ class Maps:
     def make(
         self, map_id: str, record: Mapping[str, Any], lines: Sequence[MapLine], documents: Mapping[str, str]
     ) -> None:
-        """Make a map with these lines that is not started; again, it changes nothing.
+        """Make a map with these lines without starting it; a repeated call changes nothing.
 
         `documents` travel with its jobs, by their digests.
         """
@@ -131,7 +134,7 @@ class Maps:
             self._keyspace.run("add_lines", map_id, *(part for n, line in numbered for part in (n, line.document())))
 
     def start(self, map_id: str) -> Iterator[Signals]:
-        """Begin as many lines as may run, some in a step; the caller carries out what each asks for. Raises `UnknownMap`."""
+        """Begin as many lines as may run, a few per step; the caller handles each step's signals. Raises `UnknownMap`."""
         signals, begun = self._begun(map_id, self._keyspace.run("start_map", map_id))
         yield signals
         yield from self.go_on(map_id) if begun else ()
@@ -139,7 +142,7 @@ class Maps:
     def go_on(
         self, map_id: str, *, max_running: int | None = None, budget_usd: float | None = None
     ) -> Iterator[Signals]:
-        """Have it go on, within other bounds if given. Raises `UnknownMap`."""
+        """Continue the map, within other bounds if given. Raises `UnknownMap`."""
         most: int | str = "" if max_running is None else max_running
         budget: int | str = "" if budget_usd is None else round(budget_usd * NANO)
         begun = 1
@@ -148,7 +151,7 @@ class Maps:
             yield signals
 
     def retry(self, map_id: str, attempts: Mapping[int, Attempt]) -> Iterator[Signals]:
-        """Try failed lines again. Raises `UnknownMap`."""
+        """Retry failed lines. Raises `UnknownMap`."""
         given = list(attempts.items())
         for first in range(0, len(given), _AT_ONCE):
             page = given[first : first + _AT_ONCE]
@@ -164,7 +167,7 @@ class Maps:
         return list(answer[1])
 
     def view(self, map_id: str) -> MapView:
-        """The map as it stands. Raises `UnknownMap`."""
+        """Return the map's current state. Raises `UnknownMap`."""
         keyspace, key = self._keyspace, self._keyspace.key("map", map_id)
         pipeline = keyspace.client.pipeline(transaction=True)
         pipeline.hgetall(key)
@@ -191,7 +194,7 @@ class Maps:
         )
 
     def all(self, count: int = 50) -> list[MapView]:
-        """The newest maps, newest first; expired ones are forgotten on the way."""
+        """The newest maps, newest first; removes expired ones from the list."""
         found = []
         for map_id in self._keyspace.client.zrevrange(self._keyspace.key("maps"), 0, count - 1):
             try:
@@ -207,26 +210,26 @@ class Maps:
         ]
 
     def template(self, map_id: str) -> dict[str, Any]:
-        """What the specs of its lines have in common. Raises `UnknownMap`."""
+        """The common part of its lines' specs. Raises `UnknownMap`."""
         text = self._keyspace.client.hget(self._keyspace.key("map", map_id), "spec")
         if text is None:
             raise UnknownMap(map_id)
         return dict(json.loads(text))
 
     def rules(self, map_id: str) -> str:
-        """The rules that its jobs are submitted with, as JSON; empty for none."""
+        """The rules for its jobs, as JSON; empty for none."""
         job = self._keyspace.client.hget(self._keyspace.key("map", map_id), "job")
         return str(json.loads(job or "{}").get("rules", ""))
 
     def read(self, map_id: str, after: str, seconds: float) -> list[LineResult | MapEnd]:
-        """The first results after that place; if there are none, they are waited for for so long.
+        """Return the first results after a position; if there are none, wait for so many seconds.
 
-        A line that was tried again has several.
+        A retried line has several results.
         """
         return self.interpret(map_id, StreamStore(self._keyspace).wait(("map", map_id, "results"), after, seconds))
 
     def interpret(self, map_id: str, found: Sequence[tuple[str, dict[str, str]]]) -> list[LineResult | MapEnd]:
-        """Entries of the stream of results as what they tell."""
+        """Parse entries of the stream of results."""
         numbers = [fields["line"] for _, fields in found if fields["kind"] == "line"]
         key = self._keyspace.key("map", map_id)
         documents = self._keyspace.client.hmget(f"{key}:lines", numbers) if numbers else []
@@ -244,9 +247,9 @@ class Maps:
             case "ok":
                 return Signals(publish=answer[1]), int(answer[2])
             case "gathering":
-                raise ConfigurationError(f"{map_id} was never started: whoever made it stopped before; make it anew")
+                raise ConfigurationError(f"{map_id} was never started, because its maker stopped first; make a new map")
             case "cancelled":
-                raise ConfigurationError(f"{map_id} was cancelled; make it anew with the lines that are left")
+                raise ConfigurationError(f"{map_id} was cancelled; make a new map with the remaining lines")
         raise UnknownMap(map_id)
 
 

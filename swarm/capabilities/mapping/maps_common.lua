@@ -1,20 +1,20 @@
--- Maps: the same order for each line of a list, a job for each line, so many of them at once. The step that ends a line's job notes what came
--- of it and begins the next one, so a map goes on whoever looks, and nobody has to.
+-- Maps: the same order for each line of a list, a job per line, so many at once. The step that ends a line's job stores its result and
+-- begins the next line, so a map continues without a watcher.
 --
 -- P:maps            zset    all maps by creation time
--- P:map:ID          hash    state: gathering -> running -> completed | stopped (its money is spent) | cancelled; created, ended, total,
---                           max_running, budget, and what all its jobs have in common: `job`, `agent`, `spec` (JSON objects),
---                           seconds, definitions, carried, documents (hashes); and what it has counted: completed, failed, cost …
--- P:map:ID:lines    hash    number -> JSON {input, label, own, attempts}: what the line is, and the part of the spec that is the line's own (a
---                           JSON object); of each attempt {job, root, its own part}
+-- P:map:ID          hash    state: gathering -> running -> completed | stopped (budget spent) | cancelled; created, ended, total,
+--                           max_running, budget; the common parts of all its jobs: `job`, `agent`, `spec` (JSON objects),
+--                           seconds, definitions, carried, documents (hashes); its counts: completed, failed, cost …
+-- P:map:ID:lines    hash    number -> JSON {input, label, own, attempts}: the line, and its own part of the spec (a JSON object); of each
+--                           attempt {job, root, its own part}
 -- P:map:ID:waiting  list    the numbers of the lines whose turn is to come
 -- P:map:ID:running  zset    the jobs that run for it, by the number of their line
 -- P:map:ID:tried    hash    number -> how many attempts were begun
 -- P:map:ID:failed   zset    the numbers of the lines that failed for good
--- P:map:ID:results  stream  what came of each line, and a last entry at its end; after a retry it goes on
+-- P:map:ID:results  stream  the result of each line, and an entry at the map's end; a retry continues the stream
 -- Of a job: `map`, `map_line`.
 
--- How many lines one step begins at most: each end begins as many again, so a map reaches its size soon.
+-- Most lines that one step begins: each end begins as many again, so a map soon reaches its size.
 local LINES_AT_ONCE = 20
 local MAP_PARTS = { 'lines', 'waiting', 'running', 'tried', 'failed', 'results' }
 
@@ -26,7 +26,7 @@ function maps.keep(map, seconds)
     if seconds == '' then redis.call('PERSIST', key) else redis.call('EXPIRE', key, math.ceil(tonumber(seconds))) end
   end
   apply(maps.key(map))
-  -- There may be no `ipairs` yet while a library is loaded, but this runs later.
+  -- `ipairs` may not exist yet while a library is loaded, but this runs later.
   for _, part in ipairs(MAP_PARTS) do apply(maps.key(map, part)) end
 end
 
@@ -53,7 +53,7 @@ local function begin_line(map, number)
   submit.begin_job(job, root, record, fields, seconds, digest, carried)
 end
 
--- Begin the next lines as far as there is room for them; returns how many. Where nothing runs any more the map has ended.
+-- Begin the next lines while there is room; returns their number. Ends the map if nothing runs any more.
 function maps.begin_lines(map)
   local state, most, budget, cost, seconds = read(maps.key(map), 'state', 'max_running', 'budget', 'cost', 'retention')
   local begun, running = 0, redis.call('ZCARD', maps.key(map, 'running'))
@@ -78,13 +78,13 @@ function maps.begin_lines(map)
   return begun
 end
 
--- A map goes on after its end.
+-- Continue a map after its end.
 function maps.reopen(map)
   redis.call('HSET', maps.key(map), 'state', 'running', 'ended', '')
   maps.keep(map, '')
 end
 
--- The job of a line has ended: note what came of it, and go on. Once for each job, however often that ends.
+-- Store the result of a line whose job has ended, and continue the map. Once per job, however often it ends.
 local function end_line(map, job, root)
   if redis.call('ZREM', maps.key(map, 'running'), job) == 0 then return end
   local number = job_field(job, 'map_line')

@@ -1,1 +1,1 @@
-"""Outside tools by the Model Context Protocol: which servers there are, and what speaks with them."""
+"""External tools by the Model Context Protocol: a job's servers and the client side of them."""

@@ -1,6 +1,6 @@
-"""A worker's line to its host's broker: JSON over a Unix socket, a connection for each call under way, kept for the next one.
+"""A worker's connections to its host's broker: JSON over a Unix socket, one connection per running call, reused.
 
-Nothing here knows the protocol of MCP. The broker is started when nobody answers, and ends by itself.
+Nothing here knows the protocol of MCP. The client starts the broker when none answers; the broker ends by itself.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from swarm.capabilities.mcp.places import LOG, SOCKET, STARTING, takes
 from swarm.tools.environment import clean_environment
 
 START_SECONDS = 60.0
-"""How long a broker may take to listen, on a machine that is very busy."""
+"""How long a broker may take to listen, on a very busy machine."""
 _AGAIN_SECONDS = 20.0
 TELL_SECONDS = 5.0
 CHECK_SECONDS = 0.5
@@ -31,12 +31,12 @@ Event = dict[str, Any]
 
 
 class BrokerGone(Exception):
-    """The broker ended before it said what came of a request."""
+    """The broker ended before it answered a request."""
 
     def __init__(self, *, said: bool) -> None:
         super().__init__("the broker of MCP servers ended")
         self.said = said
-        """Whether the request had certainly reached a server."""
+        """Whether the request certainly reached a server."""
 
 
 class BrokerClient:
@@ -48,15 +48,16 @@ class BrokerClient:
         self._lock = threading.Lock()
 
     def ask(self, request: Event, check: Callable[[], None] = lambda: None) -> Event:
-        """The one event that comes of a request."""
+        """Send a request that has a single event, and return it."""
         for event in self.events(request, check):
             last = event
         return last
 
     def events(self, request: Event, check: Callable[[], None] = lambda: None) -> Iterator[Event]:
-        """What comes of a request, up to its last event; `check` is called about twice a second, and may raise, which ends the call.
+        """Send a request and yield its events.
 
-        Raises `BrokerGone`; a broker that had ended before the request is replaced.
+        Calls `check` about twice a second; an error that it raises ends the call. Replaces a broker that had ended before the request.
+        Raises `BrokerGone`.
         """
         connection, fresh = self._take()
         try:
@@ -82,7 +83,7 @@ class BrokerClient:
             self._free.append(connection)
 
     def tell(self, request: Event) -> Event:
-        """What a broker that is there says to a request; nothing where none is, and none is started."""
+        """Send a request to a running broker and return its answer; empty if none runs. Starts none."""
         try:
             with _connect(self.folder) as connection:
                 give_up = time.monotonic() + TELL_SECONDS
@@ -93,7 +94,7 @@ class BrokerClient:
         return {}
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the free connections."""
         with self._lock:
             free, self._free = self._free, []
         for connection in free:
@@ -113,7 +114,7 @@ class BrokerClient:
         with suppress(OSError):
             return _connect(self.folder), True
         give_up, start_at = time.monotonic() + START_SECONDS, 0.0
-        # One starts it, whoever that is; should he die, another one does.
+        # Only the lock's holder starts a broker; if it dies, another process does.
         with open(self.folder / STARTING, "w") as starting:
             while time.monotonic() < give_up:
                 with suppress(OSError):
@@ -126,14 +127,14 @@ class BrokerClient:
 
 
 def can_start_broker() -> bool:
-    """Whether the protocol's SDK is installed here; nothing of it is imported."""
+    """Whether the protocol's SDK is installed here; imports nothing of it."""
     return find_spec("mcp") is not None and find_spec("mcp_types") is not None
 
 
 def start_broker(folder: Path, idle_seconds: float) -> None:
-    """Start a broker that belongs to no worker; one that finds another in its place ends at once."""
+    """Start a broker that belongs to no worker; it exits at once if another runs."""
     with open(folder / LOG, "ab") as log:
-        # Its parent is gone at once: whoever started it need not collect it.
+        # The broker's parent exits at once, so no worker has to reap it.
         broker = [sys.executable, "-P", "-m", "swarm.capabilities.mcp.broker", str(folder), str(idle_seconds)]
         subprocess.run(
             ["/bin/sh", "-c", '"$@" & ', "sh", *broker],
@@ -165,7 +166,7 @@ def _check_time(give_up: float) -> None:
 
 
 def _has_ended(connection: socket.socket) -> bool:
-    """Nothing is ever said on a line that is free, so whatever can be read there is its end."""
+    """Whether the broker closed this free connection: it sends nothing on one."""
     connection.setblocking(False)
     try:
         connection.recv(1, socket.MSG_PEEK)
@@ -190,7 +191,7 @@ def _send(connection: socket.socket, request: Event) -> bool:
 
 
 def _read(connection: socket.socket, check: Callable[[], None]) -> Iterator[Event]:
-    """The lines that come, until the end of the connection."""
+    """Yield lines until the connection ends."""
     kept = bytearray()
     while True:
         try:

@@ -1,7 +1,7 @@
-"""One agent's calls of its servers' tools: through the host's broker, and back as results.
+"""Calls of servers' tools for one agent: through the host's broker, and back as results.
 
-A call is made once. Where it is not known what became of it the agent is told, unless it is a call that may be repeated; a call that
-was certainly not made is made again.
+A call is made once. A call that certainly did not reach its server is made again. If the outcome is unknown, a call that may be repeated
+is repeated; for any other the agent is notified.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from swarm.workspace import OUTPUT_PREFIX
 
 _HELD_LONGER_SECONDS = 60.0
 _ROUNDS = 20
-"""How often one call may ask."""
+"""How often one call may ask a person."""
 
 
 def _confining(context: ToolContext) -> Confining | None:
@@ -35,7 +35,7 @@ def _confining(context: ToolContext) -> Confining | None:
 
 
 class ServerAway(ToolError):
-    """A server cannot be used now; nothing was asked of it."""
+    """A server cannot be used now; no request reached it."""
 
     def __init__(self, name: str, why: str) -> None:
         super().__init__(messages.NOT_STARTED.format(name=name, why=why))
@@ -44,32 +44,32 @@ class ServerAway(ToolError):
 
 @dataclass(frozen=True)
 class Access:
-    """What calls of one agent need of its worker."""
+    """What an agent's calls need from its worker."""
 
     line: BrokerClient
     allowed: list[str]
-    """Which variables of the worker's environment servers may have."""
+    """Variables of the worker's environment that servers may have."""
     network_off: bool
     read_only: bool
-    """The agent's processes may change nothing."""
+    """Whether the agent's processes are read-only."""
     ask_seconds: float
-    """How long a person can answer; 0: nobody is there."""
+    """How long a person can answer; 0: questions cannot be answered."""
     find_login: FindLogin
-    """The job's person's, at an address."""
+    """Finds the login of the job's person at an address."""
 
 
 class ServerCaller:
-    """Speaks with the servers of one agent."""
+    """Calls the servers of one agent."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
 
     def find_pin(self, server: Server, context: ToolContext) -> Pin:
-        """What a server offers; it is started for that. Raises `ServerAway`."""
+        """Return what a server offers, starting it if needed. Raises `ServerAway`."""
         return make_pin(server, self._start(server, self._key(server, context), context)["about"])
 
     def call(self, server: Server, tool: PinnedTool, context: ToolContext, given: dict[str, Any]) -> ToolResult:
-        """Call a tool. Raises `ToolError`, and `AwaitsAnswer` where a person has to say something first."""
+        """Call a tool. Raises `ToolError`, or `AwaitsAnswer` if a person must answer first."""
         kept = _CachedTools(context)
         request: Event = {
             "do": "call",
@@ -95,7 +95,7 @@ class ServerCaller:
         )
 
     def ask(self, server: Server, request: Event, context: ToolContext) -> Event:
-        """What needs no ticket: resources and prompts. Raises `ToolError`."""
+        """Send a request without a ticket, for resources or prompts. Raises `ToolError`."""
         event = self._speak(server, {**request, "seconds": server.call_seconds}, context, repeatable=True)
         if "failed" in event:
             raise ToolError(_explain(server, event, None))
@@ -115,7 +115,7 @@ class ServerCaller:
                     self._start(server, request["key"], context)
                     event = self._listen(server, request, context)
                 if event.get("unknown"):
-                    event = {"failed": "lost", "why": "the server is not there any more"}
+                    event = {"failed": "lost", "why": "the server has ended"}
                 return event
             except BrokerGone as gone:
                 if gone.said and not repeatable:
@@ -158,11 +158,11 @@ class ServerCaller:
     def _find_answers(
         self, server: Server, tool: PinnedTool, context: ToolContext, asked: Event, number: int
     ) -> dict[str, Any]:
-        """The answers to all that was asked. Raises `AwaitsAnswer` for the first that nobody has answered yet."""
+        """Return the answers to all questions. Raises `AwaitsAnswer` for the first open one."""
         answers = {}
         for name, request in sorted(asked["requests"].items()):
             if request["mode"] == "roots":
-                answers[name] = ROOTS  # the broker knows them
+                answers[name] = ROOTS  # the broker fills them in
             elif self._access.ask_seconds <= 0:
                 answers[name] = DECLINE
             else:
@@ -204,7 +204,7 @@ class ServerCaller:
 
 
 def render(context: ToolContext, result: Event, *, note: str = "") -> ToolResult:
-    """What a server returned, as the model is given it: a long text by its ends, images as far as they can be shown."""
+    """Render a server's result for the model: long text shortened in the middle, images if they can be shown."""
     lines, shown = [line for line in (note, result["text"]) if line], []
     for image in result["images"]:
         if fault := _find_fault(image):
@@ -239,7 +239,7 @@ def _explain(server: Server, event: Event, answers: dict[str, Any] | None) -> st
 
 
 class _CachedTools:
-    """What a call was asked last, kept beside the agent's long outputs: whoever goes on with it finds it there, on any host."""
+    """The last questions of a call, kept with the agent's long outputs so that any host can continue the call."""
 
     def __init__(self, context: ToolContext) -> None:
         self._outputs, self._key = context.outputs, f"{context.tool_use_id}.asked"

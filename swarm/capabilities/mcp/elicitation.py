@@ -1,7 +1,7 @@
-"""What a server asks a person, as a question that waits in the swarm, and what they answer, as the server wants it. Pure.
+"""Turn a server's question into a question of the swarm, and a person's answer into the server's form. Pure.
 
-A form of one field takes the words themselves; one of several takes lines `name: value`, or a JSON object. `decline` and `cancel` are
-what they say.
+A form with one field takes the answer's text itself. One with several takes lines `name: value`, or a JSON object. `decline` and `cancel`
+keep their meaning.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from swarm.store.questions import MAX_DETAIL_CHARACTERS, Ask
 
 DECLINE, CANCEL, ROOTS = {"action": "decline"}, {"action": "cancel"}, {"action": "roots"}
 TRIES = 3
-"""How often a form is shown before what cannot be read counts as declined."""
+"""How often a form is shown before an unreadable answer counts as declined."""
 _TITLE_CHARACTERS = 200
 _YES, _NO = ("yes", "true", "y", "1", "on"), ("no", "false", "n", "0", "off")
 _REFUSALS = {"decline": DECLINE, "deny": DECLINE, "cancel": CANCEL}
 
 
 def make_ask(server: str, tool: str, request: Mapping[str, Any], *, seconds: float, fault: str = "") -> Ask:
-    """The question that a server's request becomes; `fault` says what was wrong with the last answer."""
+    """Make the question of a server's request; `fault` describes the error in the last answer."""
     fields = _fields(request)
     lines = [f"The MCP server {server} asks: {request['message']}"]
-    lines += [f"What was answered cannot be used: {fault}"] if fault else []
+    lines += [f"The last answer cannot be used: {fault}"] if fault else []
     options: list[str] = []
     if request["mode"] == "url":
         lines += [f"It wants you to open {request['url']} and to say when you are done."]
@@ -39,7 +39,7 @@ def make_ask(server: str, tool: str, request: Mapping[str, Any], *, seconds: flo
     else:
         options = ["accept", "decline"]
     detail = "\n".join([*lines, *(f"- {option}" for option in options)])
-    # Without choices the last line must not be taken for one.
+    # Without choices the last line must not look like one.
     detail = detail if options else f"{detail}\n"
     return Ask(
         kind="question",
@@ -51,7 +51,7 @@ def make_ask(server: str, tool: str, request: Mapping[str, Any], *, seconds: flo
 
 
 def read_answer(request: Mapping[str, Any], words: str) -> dict[str, Any]:
-    """What the server is told. Raises `ValueError` that says what cannot be used."""
+    """Read a person's answer as the server's. Raises `ValueError` that names the unusable part."""
     said = words.strip()
     if said.lower() in _REFUSALS:
         return _REFUSALS[said.lower()]
@@ -61,7 +61,7 @@ def read_answer(request: Mapping[str, Any], words: str) -> dict[str, Any]:
     given = _read_given(fields, said)
     unknown = [name for name in given if name not in fields]
     if unknown:
-        raise ValueError(f"there is no {unknown[0]!r}; there are {', '.join(fields)}")
+        raise ValueError(f"there is no field {unknown[0]!r}; the fields are {', '.join(fields)}")
     missing = [name for name in request["schema"].get("required", ()) if name not in given]
     if missing:
         raise ValueError(f"{', '.join(missing)} is missing")
@@ -77,13 +77,13 @@ def _read_given(fields: Mapping[str, Any], said: str) -> dict[str, Any]:
         try:
             return dict(json.loads(said))
         except ValueError as error:
-            raise ValueError(f"it begins as JSON and is none ({error})") from None
+            raise ValueError(f"it begins like JSON but is invalid ({error})") from None
     if len(fields) == 1:
         [name] = fields
         return {name: said.removeprefix(f"{name}:").strip()}
     lines = [line.partition(":") for line in said.splitlines() if line.strip()]
     if wrong := [line for line, colon, _ in lines if not colon]:
-        raise ValueError(f"{wrong[0]!r} is no line `name: value`")
+        raise ValueError(f"{wrong[0]!r} is not a line `name: value`")
     return {name.strip(" -"): value.strip() for name, _, value in lines if value.strip()}
 
 
@@ -98,12 +98,12 @@ def _describe(name: str, schema: Mapping[str, Any], request: Mapping[str, Any]) 
     choices = _choices(schema) or [
         str(value) for value in items.get("enum") or [one["const"] for one in items.get("anyOf") or ()]
     ]
-    kind = "several, parted by commas, of " if schema.get("type") == "array" else ""
+    kind = "several, separated by commas, of " if schema.get("type") == "array" else ""
     said = [f"{kind}{' | '.join(choices)}" if choices else str(schema.get("format") or schema.get("type", "text"))]
     said += [str(schema["description"])] if schema.get("description") else []
     if name not in request["schema"].get("required", ()):
         default = f", else {schema['default']}" if "default" in schema else ""
-        said.append(f"need not be given{default}")
+        said.append(f"optional{default}")
     return f"{name}: {'; '.join(said)}"
 
 

@@ -1,7 +1,7 @@
-"""A host's broker, as its workers and commands speak with it.
+"""A host's broker, for its workers and commands.
 
-A worker imports nothing of the protocol: it speaks with its host's broker, which is started by the first call. So does `probe`, which
-starts a server as a worker would for an agent, asks it what it offers, and ends it.
+A worker imports nothing of the protocol: it uses its host's broker, which the first call starts. So does `probe`: it starts a server as a
+worker would for an agent, reads what it offers, and ends it.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from swarm.tools import Hold
 from swarm.workspace.private import make_private_folder
 
 _lines: dict[tuple[int, Path], BrokerClient] = {}
-"""By process and folder."""
+"""Clients by process id and folder."""
 
 
 def line_of(settings: Settings) -> BrokerClient:
-    """This process's line to its host's broker. Raises `ConfigurationError` if the folder is somebody else's."""
+    """Return this process's client of its host's broker. Raises `ConfigurationError` if another user owns the folder."""
     folder = broker_folder(settings)
     key = (os.getpid(), folder)
     if key not in _lines:
@@ -37,16 +37,16 @@ def line_of(settings: Settings) -> BrokerClient:
 
 
 def end_servers(settings: Settings, **of: str) -> None:
-    """End the servers of a `job`, of it those in one `workspace`, or those that an `owner` has to itself, on this host.
+    """End a `job`'s servers on this host: all, those in one `workspace`, or the private ones of an `owner`.
 
-    No broker is started for that.
+    Starts no broker.
     """
     if (broker_folder(settings) / "socket").exists():
         line_of(settings).tell({"do": "end", **of})
 
 
 def end_orphans(settings: Settings, has_ended: Callable[[str], bool]) -> None:
-    """End the servers of jobs that are over."""
+    """End the servers of jobs that have ended."""
     if not (broker_folder(settings) / "socket").exists():
         return
     found = line_of(settings).tell({"do": "state"}).get("servers", ())
@@ -56,9 +56,10 @@ def end_orphans(settings: Settings, has_ended: Callable[[str], bool]) -> None:
 
 
 def probe(server: Server, workspace: Path, settings: Settings, find_login: FindLogin, *, network: bool) -> Pin:
-    """What a server offers; a process has the sandbox of agents' commands in the workspace, and the network only with `network`.
+    """Start a server and return what it offers.
 
-    Raises `ToolError`, or `MissingVariables`, which say why it cannot be used; `ConfigurationError` where nothing speaks with servers.
+    A process has the sandbox of agents' commands in the workspace, and the network only with `network`. Raises `ToolError` or
+    `MissingVariables` if the server cannot be used; `ConfigurationError` if the MCP extra is not installed.
     """
     if not can_start_broker():
         raise ConfigurationError(f"nothing here speaks with MCP servers; run: {INSTALL}")

@@ -1,7 +1,7 @@
-"""How a server is started for an agent: its key, which says who shares it, and what the broker is told.
+"""Start a server for an agent: its key, which decides who shares it, and its launch for the broker.
 
-A process has the sandbox of the agent's commands, a HOME of its own, and of the worker's environment what programs need to run, and what
-its configuration names. It is shared by the agents of one job on one host that work in the same folders with the same rights.
+A process has the sandbox of the agent's commands and a HOME of its own. Its environment holds the worker's variables that programs need,
+and those that its configuration names. Agents of one job share it on a host if they work in the same folders with the same rights.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from swarm.workspace.private import make_private_folder
 
 _ENTER = ("/bin/sh", "-c", 'cd "$0" && exec "$@"')
 _PROJECTS = ("package.json", "pyproject.toml", "node_modules", "pyvenv.cfg", "go.mod", "Cargo.toml")
-"""What lies in the folder that a program belongs to as a whole."""
+"""Entries that mark the root folder of a program."""
 
 Confining = Callable[[Hold, list[str]], list[str]]
 FindLogin = Callable[[str], dict[str, Any] | None]
-"""What a broker needs to use the login at an address (`swarm.capabilities.mcp.logins.way_to`); None if there is none."""
+"""Return what a broker needs for the login at an address (`swarm.capabilities.mcp.logins.way_to`), or None."""
 
 
 @dataclass(frozen=True)
 class Profile:
-    """What tells the processes of a server apart that are not shared."""
+    """What distinguishes processes of one server that are not shared."""
 
     job_id: str
     agent_id: str
-    """Of a server that one definition has to itself; else empty."""
+    """The agent, for a server that one definition has to itself; else empty."""
     workspace: str
     folders: tuple[str, ...]
     read_only: bool
     network: bool
 
     def key_for(self, server: Server) -> str:
-        """The name of the one process, or connection, that serves all agents of this profile on this host."""
+        """The name of the one process or connection that serves all agents of this profile on this host."""
         mine: list[Any] = [self.job_id, self.agent_id, server.digest]
         if server.transport == "stdio":
             mine += [self.workspace, self.folders, self.read_only, self.network]
@@ -61,9 +61,9 @@ def describe_launch(
     network_off: bool,
     find_login: FindLogin,
 ) -> dict[str, Any]:
-    """What the broker is told to start, or to connect to; `confine` makes a command one in a sandbox, None: there is none.
+    """Describe a server for the broker to start or to connect to.
 
-    Raises `ToolError`, `MissingVariables`.
+    `confine` puts a command into the sandbox; None: there is no sandbox. Raises `ToolError`, `MissingVariables`.
     """
     filled = expand(server, os.environ, allowed)
     launch = {
@@ -77,7 +77,7 @@ def describe_launch(
     }
     if server.transport != "stdio":
         if network_off:
-            raise ToolError("this worker lets agents reach nothing (SWARM_NETWORK=off)")
+            raise ToolError("this worker gives agents no network (SWARM_NETWORK=off)")
         return {**launch, "url": filled.url, "headers": filled.headers, "login": find_login(filled.url)}
     environment = clean_environment(os.environ) | filled.env
     program = shutil.which(filled.command, path=environment.get("PATH"))
@@ -89,8 +89,8 @@ def describe_launch(
     )
     place = (Path(profile.workspace) / filled.cwd).resolve()
     if not place.is_dir():
-        raise ToolError(f"the folder {place} that it is to run in does not exist")
-    # A sandbox begins in the workspace.
+        raise ToolError(f"the folder {place} that it must run in does not exist")
+    # The sandbox starts commands in the workspace.
     argv = [*((*_ENTER, str(place)) if filled.cwd else ()), program, *filled.args]
     if confine is not None:
         argv = confine(hold, argv)
@@ -98,14 +98,14 @@ def describe_launch(
 
 
 def make_home(folder: Path) -> Path:
-    """A new HOME for a server; the broker removes it with the server."""
+    """Make a new HOME for a server; the broker removes it with the server."""
     homes = make_private_folder(folder / HOMES, remedy="set TMPDIR to another folder")
     home = make_private_folder(homes / secrets.token_hex(6), remedy="set TMPDIR to another folder")
     return home.resolve()
 
 
 def _program_folders(argv: list[str]) -> Iterator[Path]:
-    """What a server's program must be able to read to run: what it belongs to. Never a home, nor what holds one."""
+    """Yield the folders that a server's program needs to run. Never a home, or a folder that holds one."""
     home = Path.home().resolve()
     for word in argv:
         if not os.path.isabs(word) or not os.path.isfile(word):
@@ -116,7 +116,7 @@ def _program_folders(argv: list[str]) -> Iterator[Path]:
 
 
 def profile_of(context: ToolContext, server: Server, *, read_only: bool) -> Profile:
-    """The profile of an agent's process of a server."""
+    """Return the profile of a server's process for an agent."""
     own = server.scope == "definition"
     return Profile(
         job_id=context.job_id,

@@ -1,8 +1,8 @@
-"""Logins at MCP servers: what a person was granted for an address, sealed, in Redis, where every host finds it.
+"""Logins at MCP servers, sealed, in Redis, where every host finds them.
 
-Redis has what is sealed and never the key. In the clear is only how long a login is good. What is sealed names its person and address, so
-it is of no use where it was not put. Whoever renews or replaces a login holds its lock: an authorisation server that gives a new
-refresh token with each renewal takes the second use of one for theft.
+Redis holds the sealed login and never the key; only its expiry is readable. The sealed part names its person and address, so a copy
+elsewhere is useless. Renewing or replacing a login requires its lock: an authorisation server that rotates refresh tokens takes the second
+use of one for theft.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from swarm.store.keyspace import Keyspace
 from swarm.store.store import Store
 
 LOCK_SECONDS = 60.0
-"""How long a lock outlives its holder, who is done or has given up sooner …"""
+"""Expiry of a lock whose holder died; holders finish or give up sooner."""
 PATIENCE_SECONDS = 45.0
-"""… and how long others wait for it."""
+"""How long others wait for the lock."""
 _PLACE = "mcp_logins"
 _KEY_FILE = "mcp-logins.key"
 
 
 class NotSealedHere(SwarmError):
-    """What is kept cannot be opened with this key."""
+    """A sealed login cannot be opened with this key."""
 
 
 class Login(BaseModel):
@@ -43,33 +43,33 @@ class Login(BaseModel):
     sealed: str
     made_at: float
     expires_at: float | None = None
-    """Of what is sent to the server; None: it was not said."""
+    """Expiry of the access token; None: the server named none."""
     renewable: bool = False
-    """Whether it is renewed when it expires, without a person."""
+    """Whether the login is renewed after its expiry without a person."""
     ended: str = ""
-    """Why it is of no use any more; empty while it is."""
+    """Why the login cannot be used any more; empty while it can."""
 
     def has_ended(self, now: float) -> bool:
-        """Whether only a person can make it good again."""
+        """Whether the person must log in again."""
         return bool(self.ended) or (not self.renewable and self.expires_at is not None and self.expires_at <= now)
 
 
 class Seal:
-    """Seals what logins hold for one person and address. Needs `cryptography`, which only brokers and people's commands load."""
+    """Seals the logins of one person and address. Needs `cryptography`, which only brokers and people's commands load."""
 
     def __init__(self, secret: str, person: str, url: str) -> None:
         from cryptography.fernet import Fernet
 
-        # The secret is long and random: nothing has to make guessing it slow.
+        # The secret is long and random, so a slow key derivation is not needed.
         key = hashlib.sha256(f"swarm/mcp-logins/{secret}".encode()).digest()
         self._box, self._whose = Fernet(base64.urlsafe_b64encode(key)), [person, url]
 
     def close(self, content: dict[str, Any]) -> str:
-        """Seal it."""
+        """Seal a login."""
         return self._box.encrypt(json.dumps({"of": self._whose, "is": content}).encode()).decode()
 
     def open(self, sealed: str) -> dict[str, Any]:
-        """What was sealed. Raises `NotSealedHere`."""
+        """Open a sealed login. Raises `NotSealedHere`."""
         from cryptography.fernet import InvalidToken
 
         try:
@@ -83,7 +83,7 @@ class Seal:
 
 
 class Logins:
-    """Those of one swarm, without what is sealed of them."""
+    """The logins of one swarm, still sealed."""
 
     def __init__(self, keyspace: Keyspace) -> None:
         self._keyspace, self.place = keyspace, keyspace.key(_PLACE)
@@ -94,23 +94,23 @@ class Logins:
         return None if found is None else Login.model_validate_json(found)
 
     def keep(self, person: str, url: str, login: Login) -> None:
-        """Put it in the place of any other."""
+        """Store a login in place of any other."""
         with self._locked(person, url):
             self._keyspace.client.hset(self.place, name_of(person, url), login.model_dump_json())
 
     def remove(self, person: str, url: str) -> bool:
-        """Forget it; False if there was none."""
+        """Remove a login; False if there was none."""
         with self._locked(person, url):
             return bool(self._keyspace.client.hdel(self.place, name_of(person, url)))
 
     def _locked(self, person: str, url: str) -> Any:
-        # Redis's own client: one that waits for Redis has no locks.
+        # The client of redis-py: the retrying one has no locks.
         name = lock_of(self.place, name_of(person, url))
         return self._keyspace.no_retry.lock(name, timeout=LOCK_SECONDS, blocking_timeout=PATIENCE_SECONDS)
 
 
 def name_of(person: str, url: str) -> str:
-    """The field of a login: neither the person nor the address is written in Redis."""
+    """The field of a login, a hash: neither the person nor the address is written in Redis."""
     return hashlib.sha256(json.dumps([person, url]).encode()).hexdigest()
 
 
@@ -120,7 +120,7 @@ def lock_of(place: str, name: str) -> str:
 
 
 def way_to(settings: Settings, store: Store, person: str, url: str) -> dict[str, Any] | None:
-    """What a broker needs to use the login of a person at an address; None if there is none, or nothing to open it with."""
+    """Return what a broker needs to use a person's login at an address; None without a login or a key."""
     secret = find_key(settings)
     if not person or secret is None or (logins := Logins(store.keyspace)).find(person, url) is None:
         return None
@@ -128,7 +128,7 @@ def way_to(settings: Settings, store: Store, person: str, url: str) -> dict[str,
 
 
 def find_key(settings: Settings) -> str | None:
-    """What logins are sealed with; None if nothing was set, and no file made."""
+    """Return the key that seals logins; None if the setting is empty and no key file exists."""
     if settings.mcp_token_key or settings.redis_url is not None:
         return settings.mcp_token_key
     try:
@@ -140,7 +140,7 @@ def find_key(settings: Settings) -> str | None:
 
 
 def make_key(settings: Settings) -> str:
-    """The same, made where it can be. Raises `ConfigurationError` where workers could not know it."""
+    """Return the key, made if needed. Raises `ConfigurationError` if workers could not know a new one."""
     if found := find_key(settings):
         return found
     if settings.redis_url is not None:
@@ -154,7 +154,7 @@ def make_key(settings: Settings) -> str:
     draft.touch(mode=0o600)
     draft.write_text(secrets.token_hex(32) + "\n")
     try:
-        os.link(draft, path)  # whoever is first
+        os.link(draft, path)  # the first process wins
     except FileExistsError:
         pass
     draft.unlink()

@@ -1,4 +1,4 @@
-"""What agents are told about servers. Words only."""
+"""Messages to agents about servers. Text only."""
 
 from __future__ import annotations
 
@@ -7,42 +7,44 @@ from collections.abc import Mapping
 from swarm.capabilities.mcp.pins import Pin
 
 RESTARTED = (
-    "[The MCP server {name} was started anew since your last call of it (another host, an end, or long without use): what it held in its "
-    "memory is gone.]"
+    "[The MCP server {name} was restarted since your last call of it (on another host, after it ended, or after long idleness). What it "
+    "held in memory is lost.]"
 )
 MAY_HAVE = (
-    "It was not repeated, and may have taken effect, wholly or in part: check before you call it again. What the server held in its "
-    "memory is gone; it is started anew with the next call."
+    "The call was not repeated. It may have taken effect, wholly or in part: check before you call it again. What the server held in "
+    "memory is lost; the next call restarts it."
 )
 BROKER_GONE = f"The process that speaks with the MCP server {{name}} ended during this call. {MAY_HAVE}"
 ENDED = f"The MCP server {{name}} ended during this call: {{why}}. {MAY_HAVE}"
 TIMED_OUT = (
-    "The call of the MCP server {name}: {why}. Whether it obeyed is not known: the call may have taken effect, or still do. Check "
+    "The call of the MCP server {name}: {why}. The outcome is unknown: the call may have taken effect, or still may. Check "
     "before you repeat it."
 )
 LOST = (
-    "The MCP server {name} asked a person in the middle of this call, and was gone when the answer came ({answer}). The call was not "
+    "The MCP server {name} asked a person during this call, and had ended when the answer came ({answer}). The call was not "
     "repeated, and may have taken effect in part. Check, and make it again if it is still wanted; the person is asked again then."
 )
 NOT_STARTED = (
-    "The MCP server {name} cannot be used now: {why}. The call was not made. Say so in your answer if you needed it; do not guess what "
-    "it would have told."
+    "The MCP server {name} cannot be used now: {why}. The call was not made. Say so in your answer if you needed it; do not guess its "
+    "result."
 )
 ABSENT = (
-    "Your type names MCP servers that this job has not: {names}. You do not have their tools. Say so where you needed them; do not guess "
-    "what they would have told."
+    "Your type names MCP servers that this job does not have: {names}. You do not have their tools. Say so where you needed them; do not "
+    "guess their results."
 )
 
 
 def introduce(pins: Mapping[str, Pin], missing: Mapping[str, str]) -> str:
-    """What the system prompt says of servers; empty where there is nothing to say."""
+    """The system prompt's part about servers; may be empty."""
     parts = []
     said = [f'<server name="{pin.server}">\n{pin.instructions}\n</server>' for pin in pins.values() if pin.instructions]
     if said:
-        parts.append("How the MCP servers behind some of your tools say that they are used:\n" + "\n".join(said))
+        parts.append(
+            "Usage instructions of the MCP servers behind some of your tools, in their own words:\n" + "\n".join(said)
+        )
     parts += [
         f"The MCP server {name} is configured, and could not be started ({why}): you do not have its tools. Say so where you needed "
-        "them; do not guess what they would have told."
+        "them; do not guess their results."
         for name, why in missing.items()
     ]
     return "\n\n".join(parts)

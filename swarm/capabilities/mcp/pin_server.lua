@@ -1,7 +1,7 @@
--- Keep what an MCP server offers with a job, so that all of its agents are given the same, on whatever host.
---   server    the part that its tools' names have of it
+-- Keep a server's offer with the job, so that all of its agents get the same tools on every host.
+--   server    the server's part of its tools' names
 --   document  JSON, see pins.py
--- Returns {document}: what is kept; of two who say it at once the first
+-- Returns {document}: the kept offer; the first of two concurrent ones
 step('pin_server', function(job, server, document)
   local key = job_key(job, 'servers')
   if redis.call('EXISTS', job_key(job)) == 0 then return { document } end

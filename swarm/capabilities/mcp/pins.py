@@ -1,5 +1,7 @@
-"""What a server offers, kept with the job when it was first asked: every agent has the same tools of it, on whatever host, whatever the
-server says later. Nothing here talks to a server."""
+"""What a server offers, kept with the job by the first request.
+
+Every agent of the job has the same tools of it, on every host, whatever the server lists later. Nothing here connects to a server.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from swarm.definitions.mcp.servers import MAX_NAME, Server, tool_name
 from swarm.store.keyspace import Keyspace
 
 MAX_DESCRIPTION = 2_048
-"""Characters, of a tool and of a server's own instructions: it is said with every request."""
+"""Characters of a tool's description and of a server's instructions, which every request repeats."""
 CallKind = Literal["effect", "look", "idempotent"]
 _PARAMETER = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _NOT_AT_THE_TOP = ("anyOf", "oneOf", "allOf")
@@ -26,18 +28,18 @@ class PinnedTool(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     name: str
-    """The server's own name for it."""
+    """The server's name for the tool."""
     called: str
-    """What models call it."""
+    """The tool's name for models."""
     description: str = ""
     parameters: dict[str, Any] = {"type": "object"}
     """The JSON schema of its input."""
     kind: CallKind = "effect"
-    """What a call may be taken for: what the server says of itself, where its word is believed."""
+    """The kind of the tool's calls: the server's own annotation if it is trusted, else `effect`."""
 
 
 class Pin(BaseModel):
-    """What one server offers to a job."""
+    """One server's offer to a job."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -48,11 +50,11 @@ class Pin(BaseModel):
     resources: bool = False
     prompts: bool = False
     left_out: tuple[str, ...] = ()
-    """Tools that no model can be given, and why."""
+    """Tools that cannot be given to a model, with the reasons."""
 
 
 def make_pin(server: Server, about: Mapping[str, Any]) -> Pin:
-    """From what a server says of itself. Pure."""
+    """Make a pin from a server's description of itself. Pure."""
     tools: dict[str, PinnedTool] = {}
     left_out = []
     for said in about["tools"]:
@@ -81,7 +83,7 @@ def make_pin(server: Server, about: Mapping[str, Any]) -> Pin:
 
 
 def is_believed(server: Server, tool: str) -> bool:
-    """Whether what a server says about a tool's effects counts: it is the person's own, or they allow the tool's calls."""
+    """Whether to trust a server's annotations of a tool: it is the person's own, or they allow the tool's calls."""
     return server.scope == "user" or server.approvals.get(tool, server.approvals.get("*")) == "allow"
 
 
@@ -95,35 +97,35 @@ def _name(server: Server, tool: str, taken: Iterable[str]) -> str:
     called = tool_name(server.name, tool)
     if called not in taken:
         return called
-    # Two names of the server that differ only in letters that a tool's name cannot have.
+    # Two names of the server differ only in letters that a tool's name cannot have.
     return f"{called[: MAX_NAME - 9]}_{hashlib.sha256(tool.encode()).hexdigest()[:8]}"
 
 
 def _find_fault(schema: Any) -> str:
     if not isinstance(schema, dict) or schema.get("type", "object") != "object":
-        return "its input is no object"
+        return "its input is not an object"
     wrong = [name for name in schema.get("properties") or {} if not _PARAMETER.fullmatch(name)]
     return f"its parameter {wrong[0][:80]!r} has a name that cannot be given" if wrong else ""
 
 
 def _usable(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema as the Messages API takes it; what that leaves unsaid the server checks."""
+    """The schema as the Messages API takes it; the server checks the omitted parts."""
     kept = {key: value for key, value in schema.items() if key not in _NOT_AT_THE_TOP}
     return {**kept, "type": "object"}
 
 
 class Pins:
-    """What the servers of one job offer."""
+    """The pinned offers of a job's servers."""
 
     def __init__(self, keyspace: Keyspace, job_id: str) -> None:
         self._keyspace, self._job_id = keyspace, job_id
 
     def load(self) -> dict[str, Pin]:
-        """Those that are known, by the part that their tools' names have of them."""
+        """Return the known pins by the server's part of its tools' names."""
         found = self._keyspace.client.hgetall(self._keyspace.key("job", self._job_id, "servers"))
         return {key: Pin.model_validate_json(document) for key, document in found.items()}
 
     def pin(self, place: str, pin: Pin) -> Pin:
-        """Keep what a server offers; returns what is kept, of two who come at once the first's."""
+        """Keep a server's offer and return the kept one: the first of two concurrent ones."""
         [document] = self._keyspace.run("pin_server", self._job_id, place, pin.model_dump_json())
         return Pin.model_validate_json(document)

@@ -1,4 +1,4 @@
-"""What lies in the folder of a host's broker of MCP servers, and how its locks are taken."""
+"""Names in the folder of a host's MCP broker, and its locks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ SOCKET, LOCK, STARTING, LOG, HOMES = "socket", "lock", "starting", "log", "homes
 
 
 def takes(lock: int) -> bool:
-    """Take the lock of an open file for as long as it is open; False if somebody else has it."""
+    """Take the lock of an open file until it is closed; False if another process has it."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -1,4 +1,4 @@
-"""The MCP servers of one running agent: which it has, the tools that it is given of them when it begins, and their calls."""
+"""One running agent's MCP servers: their tools when the agent begins, and their calls."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ _MAX_TOLD = 500
 
 
 class Servers(Step):
-    """Those of one segment's agent."""
+    """The servers of one segment's agent."""
 
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
         self._segment = parts.segment
         self._pinned: dict[str, Pin] = {}
         self.missing: dict[str, str] = {}
-        """By name, servers that could not be started when it began, and why."""
+        """Servers that could not be started when the agent began: name → reason."""
 
     @cached_property
     def all(self) -> dict[str, Server]:
-        """Those that it may have tools of, by the part that the tools' names have of them."""
+        """Servers whose tools the agent may have, by their part of the tools' names."""
         segment = self._segment
         own = segment.spec.definition.servers
         found = {server.key: server for server in [*self._of_job(), *own]}
@@ -53,16 +53,16 @@ class Servers(Step):
 
     @property
     def adds_tools(self) -> bool:  # type: ignore[override]
-        """Whether it has any."""
+        """Whether the agent has servers."""
         return bool(self.all)
 
     def unfit(self) -> str:
-        """It has servers, and this worker nothing to speak with them, or not those that others say they have."""
+        """Why this worker cannot run the agent: it lacks the MCP extra, or servers that other workers report."""
         segment = self._segment
         if not self.all or (can_start_broker() and set(self.at_home) <= set(server_keys(segment.settings))):
             return ""
         segment.store.agents.need(segment.claim, needs_of(segment.claim.spec, serving=True, servers=self.at_home))
-        return "its worker has not what it takes for its MCP servers"
+        return "its worker lacks what its MCP servers need"
 
     def clear(self) -> None:
         spec, settings = self._segment.spec, self._segment.settings
@@ -75,7 +75,7 @@ class Servers(Step):
 
     @cached_property
     def at_home(self) -> list[str]:
-        """Those of its servers that workers say they have, by the part that tools' names have of them: others may not have these."""
+        """The agent's servers that only some workers report, by their part of the tools' names."""
         if not self.all:
             return []
         named = {name for has in read_workers(self._segment.store.fleet.workers().values()) for name in has.offers}
@@ -99,7 +99,7 @@ class Servers(Step):
     # -- when it begins ------------------------------------------------------------------------------------
 
     def offer(self, spec: AgentSpec) -> Offer | None:
-        """Of an agent that has servers, or is to be told of some; only its own."""
+        """Offer the servers of an agent that has some, or must know of missing ones."""
         is_own = spec.agent_id == self._segment.spec.agent_id
         return ServersOffer(self) if is_own and (self.all or self.elsewhere or self.absent) else None
 
@@ -114,7 +114,7 @@ class Servers(Step):
         return entry.model_copy(update={"kinds": self._kinds(given)})
 
     def list_tools(self) -> list[Tool]:
-        """The tools of its servers, before any filter. Servers whose tools nobody has asked for yet in this job are started."""
+        """Return the servers' tools before any filter, starting servers that this job has not used yet."""
         if not self.all or not can_start_broker():
             return []
         pins = Pins(self._segment.store.keyspace, self._segment.spec.job_id)
@@ -136,7 +136,7 @@ class Servers(Step):
         self._segment.store.events.emit_once(spec.job_id, "server", spec.agent_id, why=told[:_MAX_TOLD])
 
     def _place(self, server: Server) -> str:
-        """One that a definition has to itself is pinned apart from another of that name."""
+        """The pin's place: a definition's private server is pinned apart from another of that name."""
         return server.key if server.scope != "definition" else f"{server.key}@{server.digest[:16]}"
 
     def _try_to_list(self, server: Server) -> Pin | str:
@@ -159,14 +159,14 @@ class Servers(Step):
             yield from ((self.all[key], tool) for tool in pin.tools)
 
     def _may_have(self, tool: PinnedTool) -> bool:
-        """An agent that only reads gets what is known to only read, and what its definition names one by one."""
+        """Whether the agent may have a tool: a read-only agent gets read-only tools and those named one by one."""
         definition = self._segment.spec.definition
         if not definition.read_only or tool.kind == "look":
             return True
         return tool.called in (split_pattern(entry)[0] for entry in definition.tools or ())
 
     def add_tools_about(self, tools: list[Tool]) -> list[Tool]:
-        """The agent's tools, with those that tools of servers are of no use without."""
+        """Add the tools that tools of servers depend on."""
         mine = [tool for tool in tools if isinstance(tool, ServerTool)]
         keys = {tool.name.split("__")[1] for tool in mine}
         pins = [pin for key, pin in self._pinned.items() if key in keys or not pin.tools]
@@ -179,24 +179,24 @@ class Servers(Step):
 
     @cached_property
     def elsewhere(self) -> list[str]:
-        """Of an agent that works through others: the job's servers that it has no tools of, by name."""
+        """The job's servers that a delegating agent has no tools of, by name."""
         if not self._segment.spec.definition.coordination:
             return []
         return [server.name for server in self._of_job() if server.key not in self.all]
 
     @cached_property
     def absent(self) -> list[str]:
-        """Servers that its definition names, and that its job has not."""
+        """Servers that the agent's definition names and its job does not have."""
         return [key for key in wanted_servers(self._segment.spec.definition) if key not in self.all]
 
     def introduce(self) -> str:
-        """What its system prompt says of them."""
+        """The system prompt's part about servers."""
         absent = ABSENT.format(names=", ".join(self.absent)) if self.absent else ""
         others = explain_servers(self.elsewhere) if self.elsewhere else ""
         return "\n\n".join(filter(None, [introduce(self._pinned, self.missing), absent, others]))
 
     def _kinds(self, names: Iterable[str]) -> dict[str, str]:
-        """Of tools whose calls are not effects, what they are."""
+        """The kinds of those tools whose calls are not effects, by name."""
         given = set(names)
         return {
             tool.called: tool.kind for _, tool in self._each_tool() if tool.called in given and tool.kind != "effect"
@@ -208,14 +208,14 @@ class Servers(Step):
         context.servers, context.servers_seen = self, self._segment.history.servers
 
     def find_tool(self, name: str) -> Tool | None:
-        """The tool of that name; None if it is no tool of a server. Raises `ToolError` if its server cannot be had."""
+        """Return a server's tool by name; None if it is another's. Raises `ToolError` if its server is unavailable."""
         if not is_mcp(name):
             return None
         self._load_pins()
         for server, tool in self._each_tool():
             if tool.called == name:
                 return self._make_tool(server, tool)
-        raise ToolError(f"The MCP server of {name} does not travel with this job any more: the call was not made.")
+        raise ToolError(f"The MCP server of {name} is no longer part of this job: the call was not made.")
 
     def _load_pins(self) -> None:
         if not self._pinned:
@@ -225,7 +225,7 @@ class Servers(Step):
         self._pinned = {key: pin for key, server in self.all.items() if (pin := known.get(self._place(server)))}
 
     def _make_tool(self, server: Server, tool: PinnedTool, *, deferred: bool = False) -> ServerTool:
-        # The kind that holds is the one that was journaled when the agent began.
+        # The kind that counts is the one journaled when the agent began.
         run = partial(self._calling.call, server, tool)
         return ServerTool(tool.called, tool.description, {}, run=run, pinned=tool, deferred=deferred)
 
@@ -239,12 +239,12 @@ class Servers(Step):
         found = next((one for one in self.all.values() if server in (one.name, one.key)), None)
         if found is None:
             raise ToolError(
-                f"there is no MCP server {server!r}; there are: {', '.join(one.name for one in self.all.values())}"
+                f"there is no MCP server {server!r}; this agent has: {', '.join(one.name for one in self.all.values())}"
             )
         return self._calling.ask(found, request, context)
 
     def deferred(self) -> list[dict[str, Any]]:
-        """The schemas of its tools that must be searched for."""
+        """The schemas of the tools that must be searched for."""
         return [tool for tool in self._segment.history.tools if tool.get("defer_loading")]
 
     @cached_property
@@ -263,14 +263,14 @@ class Servers(Step):
 
     def _find_login(self, url: str) -> dict[str, Any] | None:
         segment = self._segment
-        # Whose memory its agents have, his logins they have.
+        # An agent uses the logins of the person whose memory it has.
         document = segment.store.jobs.memory(segment.spec.job_id)
         person = Places.model_validate_json(document).owner if document else ""
         return way_to(segment.settings, segment.store, person, url)
 
 
 class ServersOffer(Offer):
-    """What an agent's servers add to the beginning of its requests."""
+    """The servers' part of the beginning of an agent's requests."""
 
     def __init__(self, servers: Servers) -> None:
         self._servers, self._tools = servers, servers.list_tools()

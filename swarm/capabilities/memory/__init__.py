@@ -1,1 +1,1 @@
-"""What agents remember across jobs: pages on shelves, with the tool that reads and writes them."""
+"""Agents' memory across jobs: memory stores of pages, and the tool that reads and writes them."""

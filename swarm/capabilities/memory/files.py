@@ -1,6 +1,6 @@
-"""Memory that lies in files: taken in from folders where agents elsewhere keep theirs, and given back to a folder that a person names.
+"""Import memory from folders where other agents keep theirs, and export it to a folder that a person names.
 
-A file is taken in once for each content it has. A page that somebody has changed since is left as it is.
+Each content of a file is imported once. A page that was changed since the last import is left as it is.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PROJECT, _LOCAL, _USER = Path(".claude/agent-memory"), Path(".claude/agent-memo
 
 @dataclass(frozen=True)
 class MemoryFolder:
-    """What a folder holds for a shelf."""
+    """The pages of a folder that belong to one memory store."""
 
     memory_store: MemoryStore
     pages: dict[str, str]
@@ -35,7 +35,7 @@ class MemoryFolder:
 def find_memory_folders(
     definitions: Iterable[AgentDefinition], places: Places, workspace: Path, home: Path
 ) -> list[MemoryFolder]:
-    """What lies in files for the types that have a memory of a scope that other systems have, too."""
+    """Return the memory folders of types whose scope other systems have, too."""
     above = project_folders(workspace)
     found = []
     for definition in definitions:
@@ -55,7 +55,7 @@ def find_memory_folders(
 
 
 def read_folder(folder: Path, memory_store: MemoryStore) -> MemoryFolder:
-    """The pages that a folder holds: its Markdown and text files, without secrets; none that a link leads to outside of it."""
+    """Read a folder's pages: its Markdown and text files, without secrets. Links out of it are refused."""
     read = MemoryFolder(memory_store, {})
     for path in list_files(folder, (".md", ".txt"), read.problems):
         try:
@@ -73,7 +73,7 @@ def read_folder(folder: Path, memory_store: MemoryStore) -> MemoryFolder:
 
 
 def take_in(memories: Memories, folder: MemoryFolder, *, overwrite: bool = False) -> tuple[list[str], list[Problem]]:
-    """Make pages of what is new in a folder; returns those, and why others were left as they are."""
+    """Import what is new in a folder. Returns the imported pages, and why others were left as they are."""
     before = memories.imported(folder.memory_store)
     taken, problems = [], list(folder.problems)
     for page, text in folder.pages.items():
@@ -92,7 +92,10 @@ def take_in(memories: Memories, folder: MemoryFolder, *, overwrite: bool = False
 
 
 def write_folder(memories: Memories, memory_store: MemoryStore, folder: Path) -> list[Path]:
-    """Write every page of a shelf as a file. Raises `ConfigurationError` for what cannot be written, or would leave the folder."""
+    """Write every page of a memory store as a file.
+
+    Raises `ConfigurationError` for a page that cannot be written, or that would lie outside the folder.
+    """
     written = []
     for page in memories.pages(memory_store):
         found = memories.read(memory_store, page.name)

@@ -1,16 +1,16 @@
--- One change of a shelf, by an agent, whose `cause` tells a repeat, or a person, whose `token` does: it answers the same and does nothing.
+-- Change a memory store once. A repeat, by an agent's `cause` or a person's `token`, changes nothing and returns the first answer.
 --   op       'create' | 'write' | 'replace' | 'insert' | 'delete' | 'rename'
 --   request  JSON {page, cause | token, job, agent, by, about, max_page, max_shelf, max_pages, if_version?, line?, to?, sha?, taken?}
---            by, about    who, as people read it; JSON of what the shelf is
---            if_version   of `write`: what the page must have, 0: it must not exist
---            line         of `insert`: after which one, 0: before the first
+--            by, about    the author for readers; JSON that describes the memory store
+--            if_version   of `write`: the page's expected version, 0: it must not exist
+--            line         of `insert`: the line before, 0: insert at the top
 --            to           of `rename`
---            taken        the job that is taken back by it
---            sha          of `write`: what is noted as imported; nothing is done if the page has been changed since the last import
---   text     the text, or what is put in; `old`: of `replace`, what must be there just once
--- Returns {'ok', publish, JSON {version, line?, around?: {first, lines}}, kill} | {'exists'} | {'missing'} | {'no file'} | {'in the way', page}
---   | {'absent'} | {'several', lines} | {'range', lines} | {'version', what it has, or 0} | {'within'} | {'changed'} | {'same'}
---   | {'limit', 'page' | 'shelf' | 'pages', how much there would be} | {'refused', 'not live', '{}'}
+--            taken        the job that this change reverts
+--            sha          of `write`: the imported file's hash; nothing is done if the page was changed since the last import
+--   text     the new text; `old`: of `replace`, the text that must occur exactly once
+-- Returns {'ok', publish, JSON {version, line?, around?: {first, lines}}, kill} | {'exists'} | {'missing'} | {'no file'}
+--   | {'in the way', page} | {'absent'} | {'several', lines} | {'range', lines} | {'version', current or 0} | {'within'} | {'changed'}
+--   | {'same'} | {'limit', 'page' | 'shelf' | 'pages', resulting size} | {'refused', 'not live', '{}'}
 
 local function split(text)
   local lines = {}
@@ -24,7 +24,7 @@ local function line_at(text, at)
   return breaks + 1
 end
 
--- The first of the lines around a place, and the lines.
+-- The number of the first line around a place, and those lines.
 local function lines_around(text, line)
   local number, shown = 0, {}
   for each in (text .. '\n'):gmatch('(.-)\n') do
@@ -67,7 +67,7 @@ local function too_much(memory_store, given, known, text)
   if not known and redis.call('HLEN', memory.key(memory_store)) >= given.max_pages then return { 'limit', 'pages', given.max_pages + 1 } end
 end
 
--- The text of an import counts only while nobody has changed the page since the last one.
+-- Write an import only if the page was not changed since the last one.
 local function is_overtaken(memory_store, given, known)
   local imported = redis.call('HGET', memory.key(memory_store, 'imported'), given.page)
   if imported == given.sha then return { 'same' } end
@@ -111,7 +111,7 @@ local function rename(memory_store, given)
   for _, page in ipairs(pages) do
     local to = new .. page:sub(#old + 1)
     local text = redis.call('HGET', memory.key(memory_store, 'texts'), page)
-    -- Its versions go with it; what was kept of a page that was once called so makes room.
+    -- Drop the versions with the page; versions of an earlier page of the new name make room.
     memory.uncount(memory_store, redis.call('XRANGE', memory.key(memory_store, 'log:' .. to), '-', '+'))
     redis.call('RENAME', memory.key(memory_store, 'log:' .. page), memory.key(memory_store, 'log:' .. to))
     local root = redis.call('HGET', memory.key(memory_store, 'roots'), page)
@@ -157,7 +157,7 @@ step('memory_change', function(memory_store, op, request, text, old)
   return { 'ok', publish, cjson.encode(value), kill }
 end)
 
--- Remove a page with all its versions, or a whole shelf where no page is named.
+-- Remove a page with all its versions, or, without a page, the whole memory store.
 step('memory_purge', function(memory_store, page)
   local pages = page ~= '' and { page } or redis.call('SMEMBERS', memory.key(memory_store, 'logged'))
   for _, each in ipairs(pages) do

@@ -1,17 +1,18 @@
--- Memory: shelves of pages that outlive the jobs that wrote them. They never expire.
+-- Memory: stores of pages that outlive the jobs that wrote them. They never expire. SHELF is a memory store's id.
 --
--- P:memory                  hash    shelf -> JSON {scope, type, about}: all shelves that were ever written
--- P:memory:SHELF            hash    page -> JSON {size, version, head, job, agent, by, at}; `head` is how the text begins
+-- P:memory                  hash    SHELF -> JSON {scope, type, about}: all memory stores that were ever written
+-- P:memory:SHELF            hash    page -> JSON {size, version, head, job, agent, by, at}; `head` is the beginning of the text
 -- P:memory:SHELF:texts      hash    page -> its text
 -- P:memory:SHELF:sums       hash    version: the last one given to any page; bytes: of all texts; log_bytes: of all versions kept
--- P:memory:SHELF:logged     set     pages that have versions kept, also those that were deleted
--- P:memory:SHELF:log:PAGE   stream  its versions, VERSION-0 each: op, text, job, agent, by, at, `new` where there was no page before,
---                                   `from`, what it was called before; `taken`, the job that was taken back by it. Of a page with many, or on a full shelf, the oldest are dropped.
--- P:memory:SHELF:roots      hash    page -> JSON {text, by: [[lines, job]…]}: what the last version that was dropped left, and who had brought
---                                   in each line: '' if nobody knows, or a person
+-- P:memory:SHELF:logged     set     pages that have versions kept, including deleted ones
+-- P:memory:SHELF:log:PAGE   stream  its versions, VERSION-0 each: op, text, job, agent, by, at, `new` if there was no page before,
+--                                   `from`: its former name; `taken`: the job that the version reverted. The oldest
+--                                   are dropped from a page with many, or on a full memory store.
+-- P:memory:SHELF:roots      hash    page -> JSON {text, by: [[lines, job]…]}: the text after the last dropped version, and the job of each
+--                                   line; '' if unknown, or a person
 -- P:memory:SHELF:imported   hash    page -> sha256 of the file that was imported last
 --
--- A page's path is like that of a file: `a/b` is in the folder `a`, which is there as long as a page is in it, and `a` is no page then.
+-- A page's path is like that of a file: `a/b` is in the folder `a`. A folder exists while it holds a page; its name is no page then.
 
 local MOST_VERSIONS = 100
 local LEAST_VERSIONS = 5
@@ -41,7 +42,7 @@ function memory.is_taken(memory_store, page)
   return redis.call('HEXISTS', memory.key(memory_store), page) == 1 or #memory.pages_below(memory_store, page) > 0
 end
 
--- The page that stands where a folder would be needed for this path, or nil.
+-- The page that blocks a folder needed for this path, or nil.
 function memory.page_in_the_way(memory_store, page)
   local at = page:find('/', 1, true)
   while at do
@@ -52,13 +53,13 @@ function memory.page_in_the_way(memory_store, page)
   return nil
 end
 
--- How a text begins, without a character that would be cut in two.
+-- The beginning of a text, without a character cut in two.
 local function beginning_of(text)
   if #text <= HEAD_BYTES then return text end
   return (text:sub(1, HEAD_BYTES):gsub('[\192-\255][\128-\191]*$', ''))
 end
 
--- Count versions no more that are about to be dropped.
+-- Subtract versions from the sums before they are dropped.
 function memory.uncount(memory_store, entries)
   for _, entry in ipairs(entries) do
     for i = 1, #entry[2], 2 do
@@ -67,7 +68,7 @@ function memory.uncount(memory_store, entries)
   end
 end
 
--- A last line is the same with and without its end.
+-- The last line is the same with or without its end.
 local function split_lines(text)
   local lines = {}
   for line, ends in text:gmatch('([^\n]*)(\n?)') do
@@ -76,8 +77,8 @@ local function split_lines(text)
   return lines
 end
 
--- Who brought in each line of a text, as a version's author changed it from `old`, whose lines are by `by`. What stands at its beginning and at
--- its end stays whose it was, and in between any line that was there before, wherever it is now.
+-- The author of each line of a text after a version's author changed it from `old`, whose lines are by `by`. The common beginning and end
+-- keep their authors; so does any line in between that `old` had, even in another place.
 local function attribute(old, by, new, author)
   local first, found = 1, {}
   while first <= #old and first <= #new and old[first] == new[first] do
@@ -100,7 +101,7 @@ local function attribute(old, by, new, author)
   return found
 end
 
--- A version is about to be dropped: keep whose its lines are.
+-- Keep the lines' authors of a version before it is dropped.
 local function keep_authors(memory_store, page, entry)
   local version, authors, runs = {}, {}, {}
   for i = 1, #entry[2], 2 do version[entry[2][i]] = entry[2][i + 1] end
@@ -129,7 +130,7 @@ local function drop_old_versions(memory_store, page)
   end
 end
 
--- Keep what was done to a page as its next version, which is returned. `text` is false for a page that is no more.
+-- Record a change of a page as its next version, and return the version. `text` is false if the page was removed.
 function memory.record(memory_store, page, given, op, text, more)
   local known = memory.head_of(memory_store, page)
   local version = redis.call('HINCRBY', memory.key(memory_store, 'sums'), 'version', 1)

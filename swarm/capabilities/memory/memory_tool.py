@@ -1,4 +1,4 @@
-"""The tool `Memory`: six commands on pages that outlive the job, as the Messages API's memory tool is published, errors included."""
+"""The tool `Memory`: six commands on pages, like the Messages API's memory tool, errors included."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DEPTH = 2
 
 
 class _MemoryCall:
-    """One call: whose memory it is about, and what it was given."""
+    """One call with its agent's memory and its input."""
 
     def __init__(self, context: ToolContext, given: dict[str, Any], mounts: Mounts) -> None:
         self.context, self.given, self.mounts = context, given, mounts
@@ -33,13 +33,13 @@ class _MemoryCall:
         self.removed = 0
 
     def clean(self, name: str) -> str:
-        """A text without its secrets, which are counted."""
+        """Return an input text without its secrets, which are counted."""
         text, removed = strip_secrets(self.given[name])
         self.removed += removed
         return text
 
     def locate(self, path: str) -> tuple[MemoryStore, str]:
-        """The page that a path means; a root is no page."""
+        """Return the memory store and page of a path. Raises `ToolError` for a root."""
         memory_store, page = self.mounts.locate(path)
         if not page:
             raise ToolError(f"The path {self.given['path']} is not a file.")
@@ -85,7 +85,7 @@ def _view(call: _MemoryCall) -> str:
 
 
 def _number_lines(text: str, span: Sequence[int] | None = None) -> str:
-    """The lines of a page with their numbers, all or from the first to the last of `span` (-1: the end)."""
+    """Number the lines of a page: all, or from the first to the last of `span` (-1: the end)."""
     lines = text.split("\n")
     first = max(1, span[0]) if span else 1
     last = span[1] if span and span[1] != -1 else len(lines)
@@ -93,9 +93,9 @@ def _number_lines(text: str, span: Sequence[int] | None = None) -> str:
 
 
 def _list_folder(pages: Mapping[str, int], folder: str, shown: str) -> str | None:
-    """Pages and folders below a folder, two levels deep, with their sizes; None if there is no such folder (the root always is).
+    """List pages and folders two levels deep with their sizes; None if the folder does not exist (the root does).
 
-    `pages` are sizes by path; `shown` is what the folder was called.
+    `pages` are sizes by path; `shown` is the folder's name in the answer.
     """
     start = f"{folder}/" if folder else ""
     below = {path.removeprefix(start): size for path, size in pages.items() if path.startswith(start)}
@@ -211,14 +211,14 @@ def _explain(error: MemoryRefused, given: dict[str, Any]) -> str:
 MEMORY = Tool(
     name="Memory",
     description=(
-        "Your memory, which outlives this job: text pages below /memories, and below /memories/team those that all agents of this "
-        "project share. Commands: view (a page, or what is in a folder), create (a new page), str_replace (a text that is there "
-        "exactly once), insert (after a line, 0: at the top), delete, rename. What you write is there for others at once. "
+        "Your memory, which outlives this job: text pages below /memories. All agents of this project share the pages below "
+        "/memories/team. Commands: view (a page or a folder), create (a new page), str_replace (a text that occurs "
+        "exactly once), insert (after a line, 0: at the top), delete, rename. Others see at once what you write. "
         "Keep short pages about one thing each; correct what proved wrong. Never put secrets there."
     ),
     parameters={
         "command": {"type": "string", "enum": list(_NEEDS)},
-        "path": string("Like /memories/build.md; for all commands but rename."),
+        "path": string("Like /memories/build.md; for all commands except rename."),
         "view_range": {
             "type": "array",
             "items": {"type": "integer"},

@@ -1,8 +1,10 @@
-"""Memory in Redis: the pages of shelves, their versions, and every change as one atomic step.
+"""Memory in Redis: the pages of memory stores, their versions, and each change as one atomic step.
 
-Guarantees: changes of one page happen one after the other and none is lost, whoever writes at once, since what is put in or replaced is
-found in the text as it is then; a change with the same cause again returns the same and changes nothing; versions only grow, over all
-pages of a shelf; each says which job and agent wrote it.
+Guarantees:
+
+- Concurrent changes of a page happen one after the other and none is lost: insertions and replacements use the current text.
+- A change repeated with the same cause returns the same and changes nothing.
+- Versions grow over all pages of a memory store; each names the job and agent that wrote it.
 """
 
 from __future__ import annotations
@@ -27,27 +29,27 @@ Change = Literal["create", "write", "replace", "insert", "delete", "rename"]
 
 
 class PageView(BaseModel):
-    """One page as it stands, without its text."""
+    """A page's current metadata, without its text."""
 
     model_config = ConfigDict(frozen=True)
 
     name: str
-    """Its path below the shelf."""
+    """The page's path in its memory store."""
     size: int
     """Bytes."""
     version: int
     head: str
-    """How its text begins."""
+    """The beginning of its text."""
     job: str
     agent: str
-    """Who changed it last; both are empty for a person …"""
+    """The author's agent of the last change; this and `job` are empty for a person."""
     by: str
-    """… and who that is, as people read it."""
+    """The author's name for readers."""
     at: float
 
 
 class Version(BaseModel):
-    """What one change left."""
+    """The page after one change."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -59,52 +61,52 @@ class Version(BaseModel):
     by: str
     at: float
     new: bool = False
-    """There was no page of that name before."""
+    """Whether the change created the page."""
     source: str = ""
-    """What it was called before."""
+    """The page's former name, after a rename."""
     taken: str = ""
-    """The job that was taken back by it."""
+    """The job that this change reverted."""
 
 
 def split_lines(text: str) -> list[str]:
-    """The lines of a page, each with its end; nothing but a line feed ends one."""
+    """Split a page into lines with their ends; only a line feed ends a line."""
     return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
 class Root(BaseModel):
-    """What is left of versions that are not kept any more: the page as it was after the last of them."""
+    """The remainder of dropped versions: the page after the last of them."""
 
     model_config = ConfigDict(frozen=True)
 
     text: str
     by: list[tuple[int, str]]
-    """Of how many lines each which job brought them in; empty: nobody knows, or a person did."""
+    """Number of lines and the job that added them; empty if unknown or a person."""
 
     def lines(self) -> list[tuple[str, str]]:
-        """Each line with its job."""
+        """Return each line with its job."""
         jobs = (job for count, job in self.by for _ in range(count))
         return list(zip(split_lines(self.text), jobs, strict=True))
 
 
 @dataclass(frozen=True)
 class Author:
-    """Who makes a change."""
+    """The author of a change."""
 
     by: str = PERSON
     job: str = ""
     agent: str = ""
     cause: str = ""
-    """Tells a repeat; of a person each call is another one."""
+    """The idempotency key; empty for a person, whose calls are all different."""
 
 
 class Memories:
-    """All shelves of one swarm."""
+    """All memory stores of one swarm."""
 
     def __init__(self, keyspace: Keyspace) -> None:
         self._keyspace = keyspace
 
     def memory_stores(self) -> list[MemoryStore]:
-        """Those that were ever written, by id."""
+        """All memory stores that were ever written, by id."""
         stored = self._keyspace.client.hgetall(self._keyspace.key("memory"))
         return [MemoryStore.model_validate_json(document) for _, document in sorted(stored.items())]
 
@@ -114,7 +116,7 @@ class Memories:
         return [PageView(name=name, **json.loads(record)) for name, record in sorted(stored.items())]
 
     def read(self, memory_store: MemoryStore, page: str) -> tuple[PageView, str] | None:
-        """A page and its text, as they belong together; None if there is no such page."""
+        """Read a page and the text of the same version; None if there is no such page."""
         pipeline = self._keyspace.client.pipeline(transaction=True)
         pipeline.hget(self._keyspace.key("memory", memory_store.id), page)
         pipeline.hget(self._keyspace.key("memory", memory_store.id, "texts"), page)
@@ -122,15 +124,15 @@ class Memories:
         return None if record is None else (PageView(name=page, **json.loads(record)), text or "")
 
     def logged(self, memory_store: MemoryStore) -> list[str]:
-        """The pages that have versions kept, also those that are deleted, by name."""
+        """Names of pages with kept versions, including deleted pages."""
         return sorted(self._keyspace.client.smembers(self._keyspace.key("memory", memory_store.id, "logged")))
 
     def versions(self, memory_store: MemoryStore, page: str) -> list[Version]:
-        """The page's versions that are kept, the oldest first."""
+        """The page's kept versions, the oldest first."""
         return self.past(memory_store, page)[0]
 
     def past(self, memory_store: MemoryStore, page: str) -> tuple[list[Version], Root | None]:
-        """The page's versions that are kept, the oldest first, and what is known of those before."""
+        """The page's kept versions, the oldest first, and the remainder of older ones."""
         pipeline = self._keyspace.client.pipeline(transaction=True)
         pipeline.xrange(self._keyspace.key("memory", memory_store.id, f"log:{page}"))
         pipeline.hget(self._keyspace.key("memory", memory_store.id, "roots"), page)
@@ -142,7 +144,7 @@ class Memories:
         return versions, None if root is None else Root.model_validate_json(root)
 
     def imported(self, memory_store: MemoryStore) -> dict[str, str]:
-        """By page, the hash of the file that was imported last."""
+        """The hash of the last imported file, by page."""
         return dict(self._keyspace.client.hgetall(self._keyspace.key("memory", memory_store.id, "imported")))
 
     def change(
@@ -156,9 +158,9 @@ class Memories:
         old: str = "",
         **given: Any,
     ) -> dict[str, Any]:
-        """Make one change; `given` is what the step's head names. Returns its `version`, and of `replace` the lines around.
+        """Make one change; `given` are the fields that the step's head lists.
 
-        Raises `MemoryRefused`, whose `code` and `about` are the step's.
+        Returns its `version`, and for `replace` the lines around. Raises `MemoryRefused` with the step's `code` and `about`.
         """
         request: dict[str, Any] = {
             "page": page,
@@ -182,14 +184,14 @@ class Memories:
         return changed
 
     def purge(self, memory_store: MemoryStore, page: str = "") -> None:
-        """Remove a page with all its versions, or without one the whole shelf."""
+        """Remove a page with all its versions, or, without a page, the whole memory store."""
         self._keyspace.run("memory_purge", memory_store.id, page)
 
 
 def _explain(answer: list[Any], page: str) -> str:
     match answer[0]:
         case "version":
-            return f"the page {page} has version {answer[1]} now (0: it does not exist): somebody changed it; nothing was changed"
+            return f"the page {page} has version {answer[1]} now (0: it does not exist); nothing was changed. Read it again"
         case "changed":
             return f"the page {page} has been changed since it was imported"
         case "same":
@@ -199,7 +201,7 @@ def _explain(answer: list[Any], page: str) -> str:
         case "missing":
             return f"there is no page {page}"
         case "in the way":
-            return f"{answer[1]} is a page, so there can be none below it"
+            return f"{answer[1]} is a page, so it cannot hold other pages"
         case "limit" if answer[1] == "page":
             return f"the page {page} would have {answer[2]:,} bytes, more than {MAX_PAGE_BYTES:,}; split it"
         case "limit" if answer[1] == "memory_store":
@@ -207,7 +209,7 @@ def _explain(answer: list[Any], page: str) -> str:
                 f"this memory would have {answer[2]:,} bytes, more than {MAX_MEMORY_STORE_BYTES:,}; delete pages first"
             )
         case "limit":
-            return f"this memory has {MAX_PAGES} pages, and there can be no more; delete some"
+            return f"this memory has {MAX_PAGES} pages, the maximum; delete some"
         case "refused":
-            return "the agent is over, so nothing was changed"
-    return f"the page {page} cannot be changed so"
+            return "the agent has ended, so nothing was changed"
+    return f"the page {page} cannot be changed this way"

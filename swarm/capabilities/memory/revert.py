@@ -1,7 +1,7 @@
-"""Takes back what one job wrote into memory, on all shelves: its lines, its pages, its deletions and renames, and nobody else's.
+"""Revert what one job wrote into all memory stores: its lines, pages, deletions and renames only.
 
-A page's versions are woven into one: each line knows which job brought it in, and which took it out. Without the lines that a job
-brought in, and with those that only it took out, the page is what the others would have made of it.
+A page's versions are woven into one: each line knows the job that added it and the job that removed it. The reverted page omits the lines
+that the job added, and restores those that only it removed.
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ from swarm.core.errors import MemoryRefused
 
 
 def take_back(memories: Memories, job: str) -> list[tuple[MemoryStore, str]]:
-    """Make every page as if the job had written none of its versions; returns those that this has changed.
+    """Make every page as if the job had written none of its versions; returns the changed pages.
 
-    What it took out of a page in versions that are not kept any more stays away.
-
-    Each page is changed in one step, and looked at anew if somebody writes meanwhile; so is the whole, once more, if it is broken off.
+    Lines that the job removed in versions no longer kept are not restored. Each page changes in one step, retried after concurrent changes.
+    An interrupted call can be repeated.
     """
     changed = []
     for memory_store in memories.memory_stores():
@@ -41,7 +40,7 @@ def _restore(memories: Memories, memory_store: MemoryStore, page: str, job: str)
     if job not in (*(version.job for version in versions), *(by for _, by in (root.by if root else ()))):
         return False
     found = memories.read(memory_store, page)
-    # What is kept may be newer than what was read; then the version does not fit, and it begins anew.
+    # If the page changed after it was read, the version does not match and the loop retries.
     seen, now = (found[0].version, found[1]) if found else (0, None)
     wanted = without_job(versions, job, root)
     if wanted is None:
@@ -57,7 +56,7 @@ def _restore(memories: Memories, memory_store: MemoryStore, page: str, job: str)
         try:
             memories.change(memory_store, "rename", page, Author(), to=before)
         except MemoryRefused:
-            # Somebody has made another page of that name: this one keeps its new one.
+            # Another page has the old name by now: this one keeps its new one.
             return wanted != now
     return wanted != now or before is not None
 
@@ -73,9 +72,9 @@ class _PageLine:
 
 
 def without_job(versions: Sequence[Version], job: str, root: Root | None = None) -> str | None:
-    """The page as the other jobs, and people, have made it; None if it would not be there. `versions` are those kept, the oldest first.
+    """Return the page as other authors made it; None if it would not exist.
 
-    Of what stood in a page before its oldest kept version `root` says who brought it in; without one it is nobody's: it stays.
+    `versions` are those kept, the oldest first. `root` names the authors of lines before the oldest kept version; without it they stay.
     """
     weave = [_PageLine(line, by) for line, by in (root.lines() if root else ())]
     untold = bool(versions) and not versions[0].new and root is None
@@ -89,7 +88,7 @@ def without_job(versions: Sequence[Version], job: str, root: Root | None = None)
 
 
 def name_without(versions: Sequence[Version], job: str) -> str | None:
-    """What the page was called before that job renamed it; None if it did not, or somebody else has since."""
+    """The page's name before that job renamed it; None if it did not, or if another author renamed it since."""
     renames = [version for version in versions if version.op == "rename"]
     last = next((at for at in range(len(renames) - 1, -1, -1) if renames[at].job != job), -1)
     return renames[last + 1].source if last + 1 < len(renames) else None
@@ -102,7 +101,7 @@ def _apply(weave: list[_PageLine], version: Version, author: str) -> None:
 
 
 def _undo(weave: list[_PageLine], job: str, author: str) -> None:
-    """A job was taken back: what it took out is there again, as the same lines, and what it brought in was taken out."""
+    """Undo a job's changes: restore the lines it removed, as the same lines, and remove those it added."""
     for line in weave:
         if line.brought_by == job:
             line.taken_by = author
@@ -113,7 +112,7 @@ def _undo(weave: list[_PageLine], job: str, author: str) -> None:
 def _add(weave: list[_PageLine], lines: list[str], author: str) -> None:
     heartbeat = [at for at, line in enumerate(weave) if line.taken_by is None]
     matcher = SequenceMatcher(a=[weave[at].text for at in heartbeat], b=lines, autojunk=False)
-    # From the end, so that places before stay where they are.
+    # From the end, so that earlier positions stay valid.
     for op, begin, end, first, last in reversed(matcher.get_opcodes()):
         if op == "equal":
             continue

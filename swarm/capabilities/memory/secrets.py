@@ -1,6 +1,6 @@
-"""Takes secrets out of what is to be remembered: a page is given to agents of later jobs, and exported into repositories. Pure.
+"""Remove secrets from texts for memory: later agents read a page, and it can be exported into a repository. Pure.
 
-It finds what looks like a credential by its form. What has no form (a password in a sentence) it cannot find.
+It detects credentials by their form. It cannot detect secrets without one, such as a password in a sentence.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _NAMED = re.compile(
 
 
 class Stripped(NamedTuple):
-    """A text without its secrets, and how many there were."""
+    """A text without its secrets, and their number."""
 
     text: str
     removed: int
 
 
 def strip_secrets(text: str) -> Stripped:
-    """The text with a mark in place of each secret."""
+    """Replace each secret in the text by a mark."""
     count = 0
     for pattern, mark in ((_WHOLE, REMOVED), (_IN_URL, rf"\1:{REMOVED}@"), (_BEARER, rf"\1{REMOVED}")):
         text, found = pattern.subn(mark, text)
@@ -49,7 +49,7 @@ def strip_secrets(text: str) -> Stripped:
 
     def remove(found: re.Match[str]) -> str:
         nonlocal named
-        # A name, a path or a call in that place is where the secret comes from, not the secret.
+        # A name, a path or a call in that place is the secret's source, not the secret.
         if not (re.search(r"\d", found[3]) and re.search(r"[A-Za-z]", found[3])) or re.search(r"[()/]", found[3]):
             return found[0]
         named += 1

@@ -1,4 +1,4 @@
-"""What an agent is told of its memory, before its task."""
+"""Add an agent's memory to its first message."""
 
 from __future__ import annotations
 

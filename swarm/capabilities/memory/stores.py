@@ -1,7 +1,7 @@
-"""Whose memory an agent has: a shelf of pages for a scope and a type of agent, and one that a project's agents share.
+"""Memory stores: pages for a scope and a type of agent, and a store that a project's agents share.
 
-A project is the repository that the workspace lies in, by the real path of its main working tree: worktrees share it, and nothing that
-a repository says of itself (its remote's address, its name) opens another one's memory.
+A project is the workspace's repository, identified by the real path of its main working tree. Worktrees share it. Nothing that a
+repository says of itself (its remote's address, its name) opens another project's memory.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from swarm.definitions.model import MemoryScope
 
 
 class MemoryStore(BaseModel):
-    """One shelf: what pages lie on it, and for whom."""
+    """A memory store's identity: its scope, type and place."""
 
     model_config = ConfigDict(frozen=True)
 
     scope: MemoryScope
     type: str = ""
-    """Of agents; empty for a team's, which all types share."""
+    """The agents' type; empty for a team's store, which all types share."""
     about: str
-    """The person, the project's folder, or the workspace that it is about."""
+    """The person, the project's folder, or the workspace."""
 
     @property
     def id(self) -> str:
-        """Its name, as people type it: `project:shop-1a2b3c4d:reviewer`."""
+        """The memory store's id, as people type it: `project:shop-1a2b3c4d:reviewer`."""
         where = self.about if self.scope == "user" else _name_folder(self.about)
         return ":".join(part for part in (self.scope, where, self.type) if part)
 
 
 class Places(BaseModel):
-    """Where a job's agents find their memory; it is stored with the job."""
+    """The places of memory for a job's agents; stored with the job."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -46,7 +46,7 @@ class Places(BaseModel):
     workspace: str
 
     def memory_store(self, scope: MemoryScope, agent_type: str) -> MemoryStore:
-        """The shelf of a scope for this type of agent."""
+        """The memory store of a scope for this type of agent."""
         about = {"user": self.owner, "local": self.workspace}.get(scope, self.project)
         return MemoryStore(scope=scope, type="" if scope == "team" else agent_type, about=about)
 
@@ -62,14 +62,14 @@ def find_places(workspace: Path, owner: str | None = None) -> Places:
 
 
 def find_project(workspace: Path) -> Path:
-    """The folder that stands for the project: of a linked worktree its repository's main one, else where the repository begins."""
+    """The project's folder: the main working tree of a linked worktree, else the repository's root."""
     root = project_folders(workspace)[-1]
     link = root / ".git"
     try:
         if not link.is_file():
             return root
         git = (root / link.read_text().removeprefix("gitdir:").strip()).resolve()
-        # Whoever writes a `.git` file can name any repository; it counts if that one knows this worktree.
+        # A `.git` file can name any repository; it counts only if that repository knows this worktree.
         known = Path((git / "gitdir").read_text().strip())
         common = (git / (git / "commondir").read_text().strip()).resolve()
     except (OSError, ValueError):

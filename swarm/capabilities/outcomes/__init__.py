@@ -1,1 +1,1 @@
-"""A capability: the work of an agent is judged before its end, by a command that checks it and by a grader."""
+"""A capability: judge an agent's work before its end, by a command that checks it and by a grader."""

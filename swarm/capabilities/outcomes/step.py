@@ -1,7 +1,7 @@
-"""Has an agent's work judged before its end: runs the check, starts the grader, journals what they say.
+"""Judge an agent's work before its end: run the check, start the grader, journal their verdicts.
 
-A check that its worker's death interrupted is run again: a command that tells whether work is done must bear that. A grader is an agent,
-so it outlives its author's worker, and the deaths of its own are rescued; the step that makes it journals it, so there is never a second.
+A check that was interrupted by its worker's death is run again, so its command must tolerate repetition. A grader is an agent: it survives
+its author's worker and is itself rescued. The step that makes it also journals it, so there is never a second.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from swarm.store.values import Signals
 
 
 class OutcomeStep(Step):
-    """The judges of one running agent's work."""
+    """The check and grader of one running agent."""
 
     takes = (RunCheck, Grade, AwaitGrader)
 
@@ -43,13 +43,13 @@ class OutcomeStep(Step):
     @property
     def _outcome(self) -> Outcome:
         outcome = outcome_of(self.segment.history)
-        assert outcome is not None, "who is not to be judged has no judges"
+        assert outcome is not None, "an agent without an outcome is not judged"
         return outcome
 
     # -- the check -----------------------------------------------------------------------------------------
 
     def _run_check(self) -> None:
-        """Run the check, and journal what it says."""
+        """Run the check and journal its result."""
         segment, outcome, attempt = self.segment, self._outcome, attempt_of(self.segment.history)
         segment.store.events.show_activity(segment.claim, f"check {attempt} of {outcome.tries}: {outcome.check}")
         began = time.monotonic()
@@ -106,7 +106,7 @@ class OutcomeStep(Step):
         self._note(Verdict(by="grader", attempt=attempt, passed=False, void=True, summary=summary))
 
     def _collect(self, grading: Grading) -> Turn:
-        """Take in what the grader says; wait for it, or start another one, if it does not."""
+        """Take the grader's verdict; without one, wait for it or start another grader."""
         segment = self.segment
         ended = segment.store.agents.ended([grading.grader])
         if grading.grader not in ended:
@@ -143,7 +143,7 @@ class OutcomeStep(Step):
     # -- both ----------------------------------------------------------------------------------------------
 
     def _send_back(self, say: messages.Refuse, summary: str, report: str) -> str:
-        """What the agent is told; nothing if it cannot go on."""
+        """Return the message for the agent; empty if the agent cannot continue."""
         history, outcome = self.segment.history, self._outcome
         return say(summary, report, outcome.tries - attempt_of(history)) if may_go_on(history, outcome) else ""
 

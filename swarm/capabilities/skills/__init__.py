@@ -1,4 +1,4 @@
-"""Skills and commands that people keep in files: they are read where a job is submitted, and travel with it.
+"""Skills and commands in people's files, read at submission; they travel with the job.
 
-What is told of them to begin with is a line each; an agent is given the text of one when it asks for it, and its files one by one.
+An agent begins with one line about each. It gets a skill's text when it loads it, and its files one by one.
 """

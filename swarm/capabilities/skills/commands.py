@@ -1,8 +1,8 @@
-"""`/name arguments` at the beginning of a prompt: the command, or the skill, that a person calls, made the prompt of a job.
+"""`/name arguments` at the beginning of a prompt: expand the command or skill into the prompt of a job.
 
-A command is expanded once, where the job is submitted: arguments, files (`@path`), and what it has run (`` !`command` ``). That runs in a
-sandbox that can change nothing and reaches no network, under the rules that hold in the workspace, or not at all. What was put into a
-text, arguments and output, is not looked through for commands again.
+A command is expanded once, at submission: arguments, files (`@path`), and the output of its commands (`` !`command` ``). These run in a
+read-only sandbox without network, under the workspace's rules, or not at all. Inserted text, arguments and output, is not searched for
+commands again.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _TAGS = re.compile(r"<(?=/?file\b)", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class SkillCall:
-    """A command that a person calls, with what they said after it."""
+    """A command that a person calls, with its arguments."""
 
     skill: Skill
     package: Package
@@ -56,7 +56,7 @@ class SkillCall:
 
 @dataclass(frozen=True)
 class CommandPlace:
-    """Where a command is expanded, and what holds there."""
+    """Where a command is expanded, with that place's rules."""
 
     workspace: Path
     rules: Rules
@@ -64,7 +64,7 @@ class CommandPlace:
 
 
 class Called(NamedTuple):
-    """What a call of a command makes of a job."""
+    """The job that a command's call results in."""
 
     prompt: str
     agent: str | None
@@ -74,9 +74,9 @@ class Called(NamedTuple):
 def call_command(
     prompt: str, agent: str | None, skills: Skills, catalogue: Catalogue, place: CommandPlace
 ) -> Called | None:
-    """The prompt that one amounts to which calls a command, and the type and the model that the command says; None for any other.
+    """Expand a prompt that calls a command; None for any other prompt.
 
-    `agent` is the type that was chosen, if one was. Raises `ConfigurationError`.
+    Returns the new prompt, and the command's type and model. `agent` is the chosen type, if any. Raises `ConfigurationError`.
     """
     call = find_invocation(prompt, skills)
     if call is None:
@@ -89,7 +89,7 @@ def call_command(
 
 
 def find_invocation(prompt: str, skills: Skills) -> SkillCall | None:
-    """What a prompt calls; None for one that begins with no slash. Raises `ConfigurationError` if there is no such command."""
+    """Find the command that a prompt calls; None without a leading slash. Raises `ConfigurationError` for an unknown one."""
     match = _CALL.fullmatch(prompt.rstrip())
     if match is None:
         return None
@@ -99,7 +99,7 @@ def find_invocation(prompt: str, skills: Skills) -> SkillCall | None:
         near = skills.near(name, [one for one in skills.skills if one.by_person])
         hint = f"; did you mean {' or '.join(f'/{one}' for one in near[:3])}?" if near else ""
         raise ConfigurationError(
-            f"there is no command /{name} here{hint} (`swarm skills` lists them; a prompt that is none begins with a blank)"
+            f"there is no command /{name} here{hint} (`swarm skills` lists them; begin a plain prompt with a space)"
         )
     if not skill.by_person:
         raise ConfigurationError(f"{skill.name} is for agents to load, not for people to call ({skill.source})")
@@ -107,7 +107,7 @@ def find_invocation(prompt: str, skills: Skills) -> SkillCall | None:
 
 
 def expand(call: SkillCall, place: CommandPlace) -> str:
-    """The prompt that a call amounts to. Raises `ConfigurationError` where a command in it cannot be run."""
+    """Expand a call into its prompt. Raises `ConfigurationError` if a command in it cannot run."""
     skill, body = call.skill, call.package.body
     arguments = Arguments(skill, call.given)
     parts, files, last = [], "", 0
@@ -129,9 +129,9 @@ def expand(call: SkillCall, place: CommandPlace) -> str:
 
 def _run(command: str, skill: Skill, place: CommandPlace) -> str:
     backend = choose_backend(place.settings.sandbox)
-    wants = f"/{skill.name} has `{command[:80]}` run before it begins"
+    wants = f"/{skill.name} runs `{command[:80]}` before it begins"
     if not isinstance(backend, Backend):
-        raise ConfigurationError(f"{wants}, which needs a sandbox, and there is none here: {backend.reason}")
+        raise ConfigurationError(f"{wants}, which needs a sandbox, and this host has none: {backend.reason}")
     call = JudgedCall(
         tool=SHELL,
         given={"command": command},
@@ -158,7 +158,7 @@ def _run(command: str, skill: Skill, place: CommandPlace) -> str:
 
 
 def _await(argv: list[str], folder: Path, wants: str) -> str:
-    """What the command writes, and how it failed if it did. Raises `ConfigurationError` if it takes too long."""
+    """Return the command's output, with its failure if any. Raises `ConfigurationError` if it takes too long."""
     process = subprocess.Popen(
         argv,
         cwd=folder,
@@ -183,7 +183,7 @@ def _await(argv: list[str], folder: Path, wants: str) -> str:
 
 
 def _include(text: str, place: CommandPlace) -> list[str]:
-    """The files that a text names as `@path`, of the workspace and readable; of any other the text says enough."""
+    """Return the readable workspace files that a text names as `@path`; other names stay as text."""
     included = []
     for name in list(dict.fromkeys(match.rstrip(".") for match in _FILE.findall(text)))[:MAX_FILES]:
         path = resolve(place.workspace / Path(name))
@@ -193,7 +193,7 @@ def _include(text: str, place: CommandPlace) -> list[str]:
         try:
             content = read_text(path)
         except Unusable:
-            continue  # an image, say: whoever is told its name can look at it
+            continue  # for example an image: the agent can open it by its name
         shown = content[:MAX_FILE_CHARACTERS]
         if len(content) > len(shown):
             shown += f"\n[… {len(content) - len(shown):,} characters left out; read the file]"

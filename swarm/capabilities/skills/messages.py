@@ -1,4 +1,4 @@
-"""The words of skills: the lines that an agent chooses by, and the text of one that it has called for. Pure."""
+"""The text of skills: the list that an agent chooses from, and the text of a loaded skill. Pure."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from swarm.definitions.tools import READ
 from swarm.workspace import SKILL_PREFIX
 
 LIST_CHARACTERS = 15_000
-"""Of all lines together: they are in every request of every agent that has the tool."""
+"""Most characters of the list, which is in every request of every agent with the tool."""
 _LEAST_DESCRIPTION = 60
 _MAX_LISTED_FILES = 60
 _MARKS = re.compile(r"\$ARGUMENTS\[(\d+)\]|\$ARGUMENTS\b|\$(\d+)|\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?")
 RUN = re.compile(r"!`([^`\n]+)`|^```!\s*\n(.*?)\n```$", re.MULTILINE | re.DOTALL)
-"""What a text has run before it is used."""
+"""Matches the commands in a text that run before its use."""
 _NAMED = re.compile(r"[A-Za-z_]\w*=")
 _FOLDERS = ("CLAUDE_SKILL_DIR", "SKILL_DIR")
 
 
 def list_skills(skills: Sequence[Skill], room: int = LIST_CHARACTERS) -> str:
-    """A line for each. Where they are too much together the longest descriptions are shortened first, then names stand alone."""
+    """Render a line for each skill. If the list is too long, the longest descriptions are shortened, then dropped."""
     most = _fit_descriptions([len(one.description) for one in skills], room - sum(len(one.name) + 6 for one in skills))
     lines, left = [], room
     for one in skills:
@@ -36,12 +36,12 @@ def list_skills(skills: Sequence[Skill], room: int = LIST_CHARACTERS) -> str:
             break
         lines.append(line)
     hidden = len(skills) - len(lines)
-    more = [f"- … and {hidden} more: call with words of what you need, and their names are returned"] if hidden else []
+    more = [f"- … and {hidden} more: call with words that describe your need to get their names"] if hidden else []
     return "\n".join([*lines, *more])
 
 
 def _fit_descriptions(sizes: list[int], room: int) -> int:
-    """The most characters of a description with which all of them fit."""
+    """The longest description length with which all descriptions fit."""
     most = max(sizes, default=0)
     for served, size in enumerate(sorted(sizes)):
         share = room // (len(sizes) - served)
@@ -52,11 +52,11 @@ def _fit_descriptions(sizes: list[int], room: int) -> int:
 
 
 def render_skill(skill: Skill, package: Package, given: str, *, can_run: bool = True) -> str:
-    """What an agent is given of a skill that was called for, with `given` as its arguments."""
+    """Render a loaded skill for an agent, with `given` as its arguments."""
     arguments = Arguments(skill, given)
     told = wrap_skill(skill, package, arguments.fill_in(package.body) + arguments.rest(), can_run=can_run)
     if RUN.search(package.body):
-        told += "\nWhat stands in it as !`command` was not run: run it yourself if you need what it says."
+        told += "\nIts parts !`command` were not run: run them yourself if you need their output."
     if skill.apart or skill.agent:
         kind = f" of the type {skill.agent}" if skill.agent else ""
         told += f"\nIt is meant for an agent of its own{kind}: if you can start one, hand it this text with your task."
@@ -64,7 +64,7 @@ def render_skill(skill: Skill, package: Package, given: str, *, can_run: bool = 
 
 
 def wrap_skill(skill: Skill, package: Package, body: str, *, can_run: bool = True) -> str:
-    """The text of a skill, complete, with what is to be known of its files."""
+    """Render the complete text of a skill, with a note on its files."""
     head = f'<skill name="{skill.name}" source="{_attribute(skill.source)}" sha256="{skill.digest[:12]}">'
     parts = [head, body, "</skill>"]
     if package.files:
@@ -75,21 +75,21 @@ def wrap_skill(skill: Skill, package: Package, body: str, *, can_run: bool = Tru
 
 
 class Arguments:
-    """What a person, or an agent, has said after the name of a skill."""
+    """The arguments after a skill's name, from a person or an agent."""
 
     def __init__(self, skill: Skill, given: str) -> None:
         self.given = given.strip()
         self._words = split_arguments(given)
         named = {word.partition("=")[0]: word.partition("=")[2] for word in self._words if _NAMED.match(word)}
         self._named = dict(zip(skill.arguments, self._words, strict=False)) | named
-        # Code in a skill may have a `$1` of its own; a command's is always a place for an argument.
+        # A skill's code may contain its own `$1`; in a command it is always a placeholder.
         self._blank = skill.kind == "command"
         self._folder = f"{SKILL_PREFIX}{skill.name}"
         self.used = False
-        """Whether a text had a place for any of it."""
+        """Whether a text had a placeholder for any argument."""
 
     def fill_in(self, text: str, *, shell: bool = False) -> str:
-        """The text with the arguments in place: `$ARGUMENTS`, `$1` …, those with a name. What was put in is not looked through again.
+        """Insert the arguments: `$ARGUMENTS`, `$1` …, and named ones. Inserted text is not searched again.
 
         In a command for a `shell` each argument is one word, whatever it holds.
         """
@@ -100,7 +100,7 @@ class Arguments:
             if name in _FOLDERS:
                 return self._folder
             if name is not None and name not in self._named:
-                return match[0]  # a variable of a shell, say
+                return match[0]  # for example a shell variable
             at = int(index) if index is not None else int(number) - 1 if number is not None else -1
             if (index or number) and not 0 <= at < len(self._words):
                 return "" if self._blank else match[0]
@@ -114,12 +114,12 @@ class Arguments:
         return _MARKS.sub(put, text)
 
     def rest(self) -> str:
-        """What comes after a text that had no place for them."""
+        """The arguments to append to a text without placeholders."""
         return f"\n\nARGUMENTS: {self.given}" if self.given and not self.used else ""
 
 
 def split_arguments(given: str) -> list[str]:
-    """Words as a shell parts them; where quotes do not close, at the blanks."""
+    """Split words as a shell does; at the blanks if a quote is not closed."""
     try:
         return shlex.split(given)
     except ValueError:

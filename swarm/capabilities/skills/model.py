@@ -1,7 +1,6 @@
-"""What a skill is as data: a line of the index that travels with a job, and the package that holds its text and files.
+"""Data of a skill: an entry of the index that travels with a job, and the package of its text and files.
 
-Each package is a document by its hash, and so is the index that names the packages: what a job began with is what each of its agents
-has, on any host, whatever becomes of the files.
+Each package and the index are documents by hash. So every agent of a job has the same skills on any host, even if the files change.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from swarm.definitions.grants import Grant
 from swarm.definitions.sources import Problem
 
 MAX_DESCRIPTION = 1_536
-"""Characters that are told of one skill to begin with."""
+"""Most characters of a skill's description in the list."""
 
 
 class SkillFile(BaseModel):
@@ -27,11 +26,11 @@ class SkillFile(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     data: str
-    """Its bytes, in base64."""
+    """The file's bytes, in base64."""
     executable: bool = False
 
     def content(self) -> bytes:
-        """The bytes; none for a record that is damaged."""
+        """The bytes; empty for a damaged record."""
         try:
             return base64.b64decode(self.data)
         except (binascii.Error, ValueError):
@@ -47,47 +46,47 @@ class Package(BaseModel):
     name: str
     body: str
     files: dict[str, SkillFile] = {}
-    """By path below the skill's folder."""
+    """Files by path below the skill's folder."""
     left_out: list[str] = []
-    """Files that are not here, each with the reason."""
+    """Omitted files, each with the reason."""
 
 
 class Skill(BaseModel):
-    """What is known of a skill, or of a command, without its text."""
+    """A skill or command without its text."""
 
     model_config = ConfigDict(frozen=True)
 
     name: str
     description: str = ""
-    """What it is for and when: what an agent chooses by."""
+    """The skill's purpose and use, from which an agent chooses."""
     kind: Literal["skill", "command"] = "skill"
     source: str
-    """The file it was read from, as people find it."""
+    """The file it was read from, as people can find it."""
     digest: str = ""
     """SHA-256 of its package."""
     size: int = 0
-    """Bytes of its text."""
+    """Size of its text in bytes."""
     files: int = 0
     hint: str = ""
-    """What arguments it wants, for people."""
+    """Description of its arguments for people."""
     arguments: list[str] = []
-    """Their names, in order."""
+    """Names of its arguments, in order."""
     by_model: bool = True
-    """An agent may call for it …"""
+    """Whether an agent may load it."""
     by_person: bool = True
-    """… and so may a person."""
+    """Whether a person may call it."""
     agent: str = ""
-    """The type of agent that is to carry it out."""
+    """The type of agent that carries it out."""
     apart: bool = False
-    """It is meant for an agent of its own."""
+    """Whether it is meant for an agent of its own."""
     model: str = ""
-    """The model that a command's job is to begin with."""
+    """The model with which a command's job begins."""
     notes: list[str] = []
-    """What of its file has no effect here, in words."""
+    """Parts of its file without effect here, in words."""
 
 
 class Skills(BaseModel):
-    """All that apply in a workspace: the document that travels with a job."""
+    """All skills of a workspace: the document that travels with a job."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -97,12 +96,12 @@ class Skills(BaseModel):
     """The packages as JSON, by digest."""
     problems: list[Problem] = Field(default=[], exclude=True)
     hidden: list[tuple[str, str]] = Field(default=[], exclude=True)
-    """Sources that others of the same name hide, each with the one that does."""
+    """Hidden sources, each with the source of the same name that hides it."""
     grants: list[Grant] = Field(default=[], exclude=True)
-    """Skills of the workspace that would take the place of the person's own; they are among the others only if that is trusted."""
+    """Workspace skills that would replace the person's own; they count only if trusted."""
 
     def find(self, name: str) -> Skill | None:
-        """The one of that name; of a command in folders, also by its last part where only one has it."""
+        """Find a skill by name; a command in folders also by its last part, if that is unique."""
         plain = name.strip().lstrip("/").casefold()
         for one in self.skills:
             if one.name.casefold() == plain:
@@ -111,7 +110,7 @@ class Skills(BaseModel):
         return last[0] if len(last) == 1 else None
 
     def near(self, name: str, among: Iterable[Skill] | None = None) -> list[str]:
-        """Names like this one, and those of skills that are said to be about all of its words."""
+        """Names similar to this one, and those of skills whose descriptions contain all of its words."""
         offered = list(self.skills if among is None else among)
         words = name.casefold().replace("-", " ").split()
         about = [
@@ -121,5 +120,5 @@ class Skills(BaseModel):
         return list(dict.fromkeys([*like, *about]))[:10]
 
     def for_model(self) -> list[Skill]:
-        """Those that agents are told of, by name."""
+        """The skills that agents may load, by name."""
         return sorted((one for one in self.skills if one.by_model), key=lambda one: one.name)

@@ -1,4 +1,4 @@
-"""The skills of a job as its workers find them: the index, the packages, and their files on this host when a shell needs them."""
+"""A job's skills on its workers: the index, the packages, and their files on this host for the shell."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from swarm.workspace import SKILL_PREFIX
 
 FOLDER = "skills"
 VARIABLE = SKILL_PREFIX.strip("$/")
-"""Where a command finds them."""
+"""The environment variable that holds their folder."""
 
 
 def find_skills(store: Store, job_id: str) -> Skills:
-    """What travelled with the job. Raises `UnreadableRecord`."""
+    """Load the job's skills. Raises `UnreadableRecord`."""
     return load_skills(store, store.jobs.carried(job_id).get("skills", ""))
 
 
 def load_skills(store: Store, digest: str) -> Skills:
-    """The skills of this index; an empty digest has none. Raises `UnreadableRecord`."""
+    """Load the skills of an index; an empty digest has none. Raises `UnreadableRecord`."""
     return _read(store, digest, Skills) if digest else Skills()
 
 
 def load_package(store: Store, skill: Skill) -> Package:
-    """The text and the files of a skill. Raises `UnreadableRecord`."""
+    """Load the text and the files of a skill. Raises `UnreadableRecord`."""
     return _read(store, skill.digest, Package)
 
 
 def read_file(context: ToolContext, given: str) -> bytes:
-    """A file by the path that agents know it by. Raises `ToolError`."""
+    """Read a file by its path for agents. Raises `ToolError`."""
     name, _, path = given.removeprefix(SKILL_PREFIX).partition("/")
     skill = find_skills(context.store, context.job_id).find(name)
     if skill is None:
@@ -50,11 +50,11 @@ def read_file(context: ToolContext, given: str) -> bytes:
 
 
 def unpack(context: ToolContext, skills: Skills, names: Sequence[str]) -> Path | None:
-    """Put the files of these skills where a command of the agent can read them, and not change them; None: they have none."""
+    """Unpack the files of these skills, read-only for the agent's commands; None if there are none."""
     wanted = [found for name in dict.fromkeys(names) if (found := skills.find(name)) is not None and found.files]
     if not wanted:
         return None
-    # Not in the folder of its processes: what they may write could lead elsewhere.
+    # Outside the folder of its processes, where their links could lead elsewhere.
     root = scratch_folder(context) / FOLDER
     root.mkdir(mode=0o700, exist_ok=True)
     for skill in wanted:
@@ -64,7 +64,7 @@ def unpack(context: ToolContext, skills: Skills, names: Sequence[str]) -> Path |
 
 
 def _write(package: Package, folder: Path) -> None:
-    """All of it or nothing: a process that dies meanwhile leaves a folder that nobody looks at."""
+    """Write all files or none: a process that dies meanwhile leaves a folder that is never used."""
     making = folder.with_name(f".{folder.name}.{os.getpid()}")
     shutil.rmtree(making, ignore_errors=True)
     for name, file in package.files.items():

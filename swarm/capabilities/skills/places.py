@@ -1,7 +1,7 @@
-"""Where people have skills and commands, and which of the same name wins: the project's nearest folder, then the person's own.
+"""Find skills and commands; of equal names the project's nearest folder wins, then the person's own.
 
-What a workspace brings is text for agents, and widens nothing. But a skill of the workspace that is called like one of the person's own
-would take its place, so that is a `Grant`: it counts only while the person trusts the workspace.
+A workspace's skills are text for agents and permit nothing. A workspace skill with the name of one of the person's own would replace it.
+That is a `Grant`, which counts only while the person trusts the workspace.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from swarm.definitions.opencode import CONFIG_NAMES
 from swarm.definitions.sources import Problem, Unusable, is_folder, list_files, resolve, show_place
 
 MAX_TOTAL_BYTES = 24 * 1024 * 1024
-"""Of all packages of a job, as they are stored."""
+"""Most bytes of all packages of a job, as stored."""
 _SKILL_DEPTH = 4
 _MAX_LOOKED_AT = 5_000
 _SYSTEMS = (".swarm", ".claude", ".opencode", ".codex", ".agents", ".deepagents", ".github", ".cursor", ".gemini")
@@ -37,7 +37,7 @@ class _FoundSkills(NamedTuple):
 
 
 def load_skills(workspace: Path | None, home: Path | None = None, *, trusted: bool = False) -> Skills:
-    """All skills and commands that apply in a workspace; never raises for what one file holds."""
+    """Load all skills and commands of a workspace; never raises because of a file's content."""
     reading = _SkillReader(workspace, home)
     for folder in project_folders(workspace):
         for system in _SYSTEMS:
@@ -70,8 +70,8 @@ class _SkillReader:
         self._seen: set[Path] = set()
 
     def take(self, folder: Path, boundary: Path | None, *, own: bool) -> None:
-        """All that one system's folder holds."""
-        # A home that is the project, too, is the person's own.
+        """Take all skills of one system's folder."""
+        # A home that is also the project is the person's own.
         if own or self.home is None or folder.parent != self.home:
             for skills in (folder / name for name in _SKILLS):
                 for path in _find_skills(skills) if is_folder(skills) else ():
@@ -80,22 +80,22 @@ class _SkillReader:
                 self._take_commands(commands, boundary, own)
 
     def take_prompts(self, folder: Path) -> None:
-        """Codex's prompts of the person: commands called `prompts:NAME`."""
+        """Take Codex's prompts of the person: commands called `prompts:NAME`."""
         self._take_commands(folder, None, True, "prompts:")
 
     def take_configuration(self, folder: Path, *, own: bool) -> None:
-        """The `command` table of OpenCode's configuration."""
+        """Take the `command` table of OpenCode's configuration."""
         for path in (folder / name for name in CONFIG_NAMES):
             try:
                 table = read_table(path).get("command")
             except Unusable:
-                continue  # said where agents are read from it
+                continue  # the reader of its agents reports it
             for name, entry in table.items() if isinstance(table, Mapping) else ():
                 if isinstance(entry, Mapping):
                     self._add(path, partial(make_command, str(name), entry, self.name(path)), own)
 
     def merge(self, trusted: bool) -> Skills:
-        """Who wins, in the order in which they were found."""
+        """Merge the skills in the order in which they were found; the first of a name wins."""
         mine = {one.skill.name.casefold() for one in self.found if one.own}
         replacing = [one for one in self.found if not one.own and one.skill.name.casefold() in mine]
         grants = [
@@ -129,7 +129,7 @@ class _SkillReader:
         )
 
     def name(self, path: Path) -> str:
-        """A path as people find it."""
+        """A path as people can find it."""
         return show_place(path, self.workspace, self.home)
 
     def _take_commands(self, folder: Path, boundary: Path | None, own: bool, prefix: str = "") -> None:
@@ -159,7 +159,7 @@ def _too_much(skill: Skill) -> Problem:
 
 
 def _find_skills(folder: Path) -> Iterator[Path]:
-    """Each `SKILL.md` below a folder, sorted; what lies below a skill is its own."""
+    """Yield each `SKILL.md` below a folder, sorted; files below a skill belong to it."""
     pending, looked_at, seen = [(folder, 0)], 0, set()
     while pending:
         current, depth = pending.pop(0)

@@ -1,4 +1,4 @@
-"""Reads one skill (`SKILL.md` and the files beside it) or one command (a Markdown file). Nothing in it is run."""
+"""Read one skill (`SKILL.md` and the files beside it) or one command (a Markdown file). Runs nothing."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _SKIPPED = frozenset({"node_modules", "__pycache__"})
 _SPELLINGS = {"whentouse": "when", "argumenthint": "hint", "subtask": "subtask"}
 _WITHOUT_EFFECT = {
     "hooks": "its `hooks` are not run",
-    "disallowedtools": "its `disallowed-tools` take nothing away from who loads it",
+    "disallowedtools": "its `disallowed-tools` have no effect on the loading agent",
 }
-"""Keys whose absence somebody may miss; what is only about taste, or could only loosen something, is passed over."""
+"""Keys whose missing effect must be reported; style keys, and keys that could only permit something, are ignored."""
 _LINE = re.compile(r"^([A-Za-z][\w-]*):[ \t]*(.+?)[ \t]*$", re.MULTILINE)
 _FALSE = ("false", "no", "off", "0")
 
 
 def read_skill(path: Path, boundary: Path | None, shown: str) -> tuple[Skill, str]:
-    """A skill by its `SKILL.md`, and its package as JSON. What links lead to outside of `boundary` is left out. Raises `Unusable`."""
+    """Read a skill and its package as JSON. Links out of `boundary` are left out. Raises `Unusable`."""
     _refuse_outside(path, boundary)
     keys, body = _read(path)
     name = _name_of(keys, path.parent.name)
@@ -40,7 +40,7 @@ def read_skill(path: Path, boundary: Path | None, shown: str) -> tuple[Skill, st
 
 
 def read_command(path: Path, folder: Path, boundary: Path | None, shown: str, prefix: str = "") -> tuple[Skill, str]:
-    """A command by its file; the folders between it and `folder` are part of its name. Raises `Unusable`."""
+    """Read a command; the folders between its file and `folder` are part of its name. Raises `Unusable`."""
     _refuse_outside(path, boundary)
     keys, body = _read(path)
     parts = path.relative_to(folder).with_suffix("").parts
@@ -48,7 +48,7 @@ def read_command(path: Path, folder: Path, boundary: Path | None, shown: str, pr
 
 
 def make_command(name: str, table: Mapping[str, Any], shown: str) -> tuple[Skill, str]:
-    """A command that a configuration holds: OpenCode's `command` table. Raises `Unusable`."""
+    """Make a command from OpenCode's `command` table. Raises `Unusable`."""
     body = table.get("template")
     if not isinstance(body, str) or not body.strip():
         raise Unusable(f"the command {show(name)} has no `template`", "Write the prompt there.")
@@ -56,7 +56,7 @@ def make_command(name: str, table: Mapping[str, Any], shown: str) -> tuple[Skill
 
 
 def spell_name(name: str) -> str:
-    """The name in the letters that names may have."""
+    """Replace characters that names cannot have."""
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-.")[:64]
 
 
@@ -70,9 +70,9 @@ def _make(
     left_out: list[str],
 ) -> tuple[Skill, str]:
     if not name:
-        raise Unusable("nothing in it can be its name", "Name it in letters, digits, '-' and '_'.")
+        raise Unusable("it contains no usable name", "Name it in letters, digits, '-' and '_'.")
     if not body.strip():
-        raise Unusable("it has no text below its frontmatter", "Write what is to be done.")
+        raise Unusable("it has no text below its frontmatter", "Write the instructions there.")
     package = Package(name=name, body=body.strip("\n"), files=files, left_out=left_out)
     document = package.model_dump_json()
     described = " ".join(filter(None, [_text(keys, "description"), _text(keys, "when")]))
@@ -86,7 +86,7 @@ def _make(
         files=len(files),
         hint=f"[{_text(keys, 'hint')}]" if isinstance(keys.get("hint"), list) else _text(keys, "hint"),
         arguments=_words(keys.get("arguments")),
-        # Of a command only who says what it is for has written it for agents, too.
+        # A command with a description was written for agents, too.
         by_model=not _flag(keys, "disablemodelinvocation", default=False) and (kind == "skill" or bool(described)),
         by_person=_flag(keys, "userinvocable", default=True),
         agent=_text(keys, "agent"),
@@ -105,7 +105,7 @@ def _read(path: Path) -> tuple[dict[str, Any], str]:
     try:
         table, _ = parse_frontmatter(block, line)
     except Unusable:
-        # Nothing in it permits anything, so what cannot be read of it is not missed.
+        # It permits nothing, so unreadable parts can be ignored.
         table = {match[1]: match[2].strip("\"'") for match in _LINE.finditer(block)}
     return _normalise(table), body
 
@@ -146,13 +146,13 @@ def _shorten(text: str) -> str:
 
 
 def _refuse_outside(path: Path, boundary: Path | None) -> None:
-    # A clone must not be able to carry another file of the person's to a model.
+    # A clone must not be able to send another file of the person's to a model.
     if boundary is not None and not resolve(path).is_relative_to(resolve(boundary)):
         raise Unusable("it is a link that leads out of the project", "Put the file there itself.")
 
 
 def _collect(folder: Path, boundary: Path) -> tuple[dict[str, SkillFile], list[str]]:
-    """The files of a skill, and what is left out of them, with the reason."""
+    """Collect the files of a skill, and the omitted ones with the reason."""
     found: dict[str, SkillFile] = {}
     left_out: list[str] = []
     room, real = MAX_PACKAGE_BYTES, resolve(boundary)
@@ -161,7 +161,7 @@ def _collect(folder: Path, boundary: Path) -> tuple[dict[str, SkillFile], list[s
         try:
             status = path.stat()
             if not resolve(path).is_relative_to(real):
-                left_out.append(f"{name}: a link that leads elsewhere")
+                left_out.append(f"{name}: a link to a file outside")
             elif not stat.S_ISREG(status.st_mode):
                 left_out.append(f"{name}: no regular file")
             elif len(found) >= MAX_FILES or status.st_size > min(room, MAX_FILE_BYTES):
@@ -178,7 +178,7 @@ def _collect(folder: Path, boundary: Path) -> tuple[dict[str, SkillFile], list[s
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    """Every file below, sorted, without hidden ones: what is hidden may be somebody's secrets."""
+    """Yield every file below, sorted, without hidden ones, which may hold secrets."""
     for current, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _SKIPPED)
         yield from (Path(current) / name for name in sorted(names) if not name.startswith("."))

@@ -1,6 +1,6 @@
-"""The tool `Skill`: the text of a skill when it is needed.
+"""The tool `Skill`: load the text of a skill when it is needed.
 
-Those that a definition names come with the agent's first message; all that it was given is said again after a cut.
+Skills that a definition names come with the agent's first message. After a compaction all loaded skills are repeated.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from swarm.tools.schemas import string
 from swarm.workspace import SKILL_PREFIX
 
 RESTATED_CHARACTERS = 100_000
-"""Of all skills that are said again after a cut …"""
+"""Most characters of all skills repeated after a compaction."""
 RESTATED_OF_ONE = 20_000
-"""… and of each of them."""
+"""Most characters of each skill repeated after a compaction."""
 PRELOADED_CHARACTERS = 40_000
-"""Of each that a definition names."""
+"""Most characters of each skill that a definition names."""
 _SPOKEN_OF = re.compile(rf"{VARIABLE}\}}?/([A-Za-z0-9_.-]+)")
 
 
@@ -45,12 +45,12 @@ def load_skill(context: ToolContext, given: dict[str, Any]) -> ToolResult:
 
 
 def preload(store: Store, spec: AgentSpec) -> str:
-    """The skills that the agent's definition names, whole, for its first message; empty if it names none."""
+    """Render the skills that the agent's definition names for its first message; empty if there are none."""
     return _render_named(store, find_skills(store, spec.job_id), spec, PRELOADED_CHARACTERS) if _named(spec) else ""
 
 
 def restate_skills(context: ToolContext, history: History) -> str:
-    """The skills that the agent has called for, the latest whole for longest, after those that its definition names."""
+    """Render the definition's skills, then the loaded ones; the latest stay whole longest."""
     spec, skills = context.spec, find_skills(context.store, context.job_id)
     parts = [_render_named(context.store, skills, spec, RESTATED_OF_ONE)] if _named(spec) else []
     called: list[str] = []
@@ -65,12 +65,12 @@ def restate_skills(context: ToolContext, history: History) -> str:
 
 
 def loaded_skills(history: History) -> list[dict[str, Any]]:
-    """The calls that have loaded a skill, each skill's last, in the order of the first."""
+    """The calls that loaded a skill, each skill's last, in the order of the first."""
     return [given for key, given in history.context.heartbeat.items() if key.startswith(f"{SKILL.name} ")]
 
 
 def names_in_use(spec: AgentSpec, history: History, command: str) -> list[str]:
-    """The skills whose files a command of the agent may use: those that it was given, and those that are spoken of."""
+    """The skills whose files an agent's command may use: the loaded ones and those it mentions."""
     called = [str(given["skill"]) for given in loaded_skills(history)]
     return [*_named(spec), *called, *_SPOKEN_OF.findall(spec.prompt), *_SPOKEN_OF.findall(command)]
 
@@ -85,13 +85,13 @@ class SkillsOffer(Offer):
         self.key = tuple((one.name, one.digest) for one in skills)
 
     def finish(self, tools: list[Tool]) -> list[Tool]:
-        """The tool as agents of this job are given it: with a line for each skill, in a text of bounded size."""
+        """Build the tool for agents of this job, with a line for each skill in a text of bounded size."""
         told = f"\nSkills:\n{list_skills(self._skills)}"
         return [replace(one, description=one.description + told) if one.row.needs == "skills" else one for one in tools]
 
 
 def offer_skills(skills: Skills) -> Offer | None:
-    """What requests begin with for these skills; None if a model may load none of them."""
+    """Build the beginning of requests for these skills; None if a model may load none of them."""
     found = skills.for_model()
     return SkillsOffer(found) if found else None
 
@@ -108,7 +108,7 @@ def _render_named(store: Store, skills: Skills, spec: AgentSpec, most: int) -> s
         skill = skills.find(name)
         if skill is None or not skill.by_model:
             parts.append(
-                f'<skill name="{name[:64]}">\n[Your definition names it, and there is no such skill here.]\n</skill>'
+                f'<skill name="{name[:64]}">\n[Your definition names this skill, which does not exist here.]\n</skill>'
             )
         else:
             text = render_skill(skill, load_package(store, skill), "", can_run=can_run)
@@ -120,7 +120,9 @@ def _cut(text: str, skill: Skill, most: int) -> str:
     if len(text) <= most:
         return text
     rest = (
-        f'{READ}(file_path="{SKILL_PREFIX}{skill.name}/SKILL.md") has all of it' if skill.files else "call for it again"
+        f'{READ}(file_path="{SKILL_PREFIX}{skill.name}/SKILL.md") has its whole text'
+        if skill.files
+        else "load it again"
     )
     return f"{text[:most]}\n[… {len(text) - most:,} characters left out; {rest}]\n</skill>"
 
@@ -128,12 +130,12 @@ def _cut(text: str, skill: Skill, most: int) -> str:
 SKILL = Tool(
     name="Skill",
     description=(
-        "Load a skill: instructions for one kind of work, with files of its own, which people have put there. Load the one that "
-        "fits your task before you begin with it, once. What it says is how to work; it permits nothing that you may not do."
+        "Load a skill: people's instructions for one kind of work, with its own files. Load the one that "
+        "fits your task before you begin with it, once. It says how to work; it permits nothing that you may not do."
     ),
     parameters={
         "skill": string("Its name.", minLength=1, maxLength=200),
-        "args": string("Arguments, where it takes any.", maxLength=20_000),
+        "args": string("Arguments, if it takes any.", maxLength=20_000),
     },
     required=["skill"],
     run=load_skill,

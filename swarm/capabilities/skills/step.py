@@ -1,4 +1,4 @@
-"""A running agent's skills: named in its tool, those of its definition told before the task, their files at hand for its commands."""
+"""A running agent's skills: the tool, those of its definition before the task, and their files for its commands."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class SkillsStep(Step):
 
     @cached_property
     def _skills(self) -> Skills:
-        """Those that travelled with the job. Raises `UnreadableRecord`."""
+        """Load the job's skills. Raises `UnreadableRecord`."""
         return load_skills(self.segment.store, self.segment.claim.documents.get("skills", ""))
 
     def offer(self, spec: AgentSpec) -> Offer | None:

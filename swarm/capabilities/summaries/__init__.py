@@ -1,1 +1,1 @@
-"""A capability: lines about agents and a digest of their job, for people, made beside the work by a small model."""
+"""A capability: lines about agents and a digest of their job, written for people by a small model beside the work."""

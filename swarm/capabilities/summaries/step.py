@@ -1,7 +1,7 @@
-"""Summaries for people, made beside an agent's work: by a thread of the process that runs it, which nobody ever waits for.
+"""Summarise an agent's work for people, in a thread of the process that runs it; the agent never waits for it.
 
-While the model or a tool is waited for the process is idle, and what there is to tell lies in its memory: a summary made here costs no
-process, no turn on the fleet and no reading of journals. One that is lost (the process dies, Redis is away) is lost: nothing depends on it.
+While the process waits for the model or a tool it is idle, and the history is in its memory. So a summary made here needs no process, no
+turn on the fleet and no reading of journals. A summary can be lost (the process dies, Redis is unavailable): nothing depends on it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ log = EventLog("swarm.summaries")
 _TOLD_AGENTS = 30
 _DIGEST_ATTEMPTS = 10
 _TELL_AGAIN_SECONDS = (0.0, 1.0, 5.0)
-"""What was paid is told, though Redis may be away for a moment."""
+"""Waits before each try to record a summary's cost, in case Redis is briefly unavailable."""
 
 
 class SummaryStep(Step):
@@ -49,7 +49,7 @@ class SummaryStep(Step):
         self._prices = Prices(self._small, prices)
 
     def before_request(self, action: CallModel | Compact) -> None:
-        """Have a line made about the agent, if one is due; at once, and without waiting."""
+        """Start a line about the agent, if one is due; returns at once."""
         history = self._segment.history
         if history.last is None or history.length <= self._length or time.monotonic() < self._due_at:
             return
@@ -57,7 +57,7 @@ class SummaryStep(Step):
         self._begin("progress", ask_for_progress(history), self._segment.settings.summary_seconds)
 
     def opened(self, entry: Started) -> Started:
-        """Have a title made, if the person gave none: then the prompt's beginning stands for it."""
+        """Start a title if the person gave none; until then the prompt's beginning replaces it."""
         spec = self._spec
         is_untitled = spec.parent_id is None and spec.description == " ".join(spec.prompt.split())[:80]
         if is_untitled and not isinstance(entry, Redefined):
@@ -65,7 +65,7 @@ class SummaryStep(Step):
         return entry
 
     def at_end(self, finished: Finished) -> None:
-        """Have a digest of the job made, which has ended so."""
+        """Start a digest of the ended job."""
         if self._spec.parent_id is None:
             self._begin("digest", "", 0.0, finished)
 
@@ -86,7 +86,7 @@ class SummaryStep(Step):
                 told = [f"{agent.label}: {agent.state} {agent.reason}".strip() for agent in agents]
                 ask = ask_for_digest(self._spec.prompt, finished, told)
             reservation = Usage(input_tokens=_tokens(sort, ask) + 1, output_tokens=MOST_REPLY_TOKENS[sort])
-            # At the end a line about the agent may still be in the making.
+            # At the end a line about the agent may still be in progress.
             for _ in range(1 if finished is None else _DIGEST_ATTEMPTS):
                 if store.events.begin_summary(
                     agent_id, length, interval, reservation.total_tokens, self._prices.cost(reservation)
@@ -101,7 +101,7 @@ class SummaryStep(Step):
             log.info("summary.not_made", agent_id=agent_id, sort=sort, why=error)
 
     def _ask(self, sort: Sort, ask: str) -> tuple[str, Counters]:
-        """What the small model says, and what that took; nothing of either if it fails."""
+        """Return the small model's text and the usage; both empty if it fails."""
         request = ModelRequest(
             model=self._small,
             system=system_of(sort),
@@ -112,7 +112,7 @@ class SummaryStep(Step):
         try:
             reply = complete_aside(self._segment, request, _tokens(sort, ask))
         except (SwarmError, Interrupted) as error:
-            # It is the agent that is told to stop, and this thread that hears of it where it waits.
+            # The interrupt is meant for the agent; this thread merely receives it while it waits.
             log.info("summary.not_made", agent_id=self._spec.agent_id, sort=sort, why=error)
             return "", Counters()
         cost = cost_usd(reply.model, reply.usage, prices_file=self._prices.file)

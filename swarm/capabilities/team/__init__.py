@@ -1,1 +1,1 @@
-"""What the agents of a job share: the team, its task board, the scratchpad. Each has its domain, its tools and its Lua side by side."""
+"""Shared state of a job's agents: the team, its task board, the scratchpad, each with its tools and Lua."""

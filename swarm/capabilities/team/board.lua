@@ -1,23 +1,23 @@
--- One step on a job's task board, by one of its agents; the same cause again answers the same and does nothing.
+-- One step on a job's task board, by one of its agents; repeating a cause returns the first answer and changes nothing.
 --   request  JSON {agent, cause, ...}
 --     add       subject, description, role?, blocked_by [numbers], max_tasks
 --     claim     task?, or the first that fits the agent's role
 --     update    task, subject?, description?, role? ('' = for all), blocked_by? [numbers], seen?, note?, max_notes
---                 seen  the count `board_ways` of when the caller found that `blocked_by` makes no circle
---     give      task, to: the agent that has it from now on, or '' to put it back
+--                 seen  the count `board_ways` at which the caller found that `blocked_by` makes no circle
+--     give      task, to: its new owner, or '' to put it back
 --     complete  task, result
 -- Returns {'ok', publish, JSON, kill}: add {task}, claim {task}, update {task}, give {task}, complete {unblocked: 'N, N'}
 --   | {'none', JSON {open, in_progress, blocked, completed}}: nothing can be claimed
---   | {'refused', why, JSON}: the codes and what comes with each are in board.py
+--   | {'refused', why, JSON}: the codes and their fields are in board.py
 
--- The task that is meant, or the refusal.
+-- The named task, or the refusal.
 local function find_task(job, n)
   local task = board.load_task(job, n)
   if task then return task end
   return nil, causes.refuse('unknown', { task = n, tasks = redis.call('HLEN', board.key(job)) })
 end
 
--- Why `id` cannot have the task, or nil. `agent` is who acts.
+-- Why `id` cannot have the task, or nil. `agent` makes the change.
 local function obstacle(job, agent, id, n, task)
   if task.state == 'completed' then return causes.refuse('completed', { task = n }) end
   if task.state == 'in_progress' then return causes.refuse('in progress', { task = n, owner = task.owner_name }) end
@@ -50,8 +50,8 @@ local function check_blockers(job, n, wanted)
   return nil
 end
 
--- To follow every path would hold the server for a second on a dense board. So whoever changes what blocks a task looks for circles
--- before, in what it has read; here only whether that is still how things are.
+-- Following every path would block the server for a second on a dense board. So the caller looks for circles before the change, in the
+-- tasks that it has read; here only the count is compared.
 local function check_seen(job, n, wanted, seen)
   if #wanted == 0 or not board.blocks_any(job, n) or seen == count(job_field(job, 'board_ways')) then return nil end
   return causes.refuse('unseen', { task = n })
@@ -65,7 +65,7 @@ local function set_text(job, n, what, text)
   end
 end
 
--- Wake whoever waited for this task.
+-- Wake the agents that waited for this task.
 local function wake_waiting(job, n)
   for _, id in ipairs(redis.call('SMEMBERS', board.key(job, 'waiting'))) do
     local awaited, mode = fields(id, 'wait_tasks', 'wait_mode')
@@ -82,7 +82,7 @@ local function wake_waiting(job, n)
   end
 end
 
--- Each is given the task that is meant, where one is; and returns what is answered, or nil and the refusal.
+-- Each gets the named task, if any, and returns its answer, or nil and the refusal.
 local operations = {}
 
 function operations.add(job, agent, given)
@@ -166,7 +166,7 @@ function operations.give(job, agent, given, task)
     if task.state == 'in_progress' then
       local before = task.owner
       board.give_task_back(job, n, task, agent)
-      -- Whoever gives it back is not asked to take it again.
+      -- The agent that gives it back is not offered it again.
       if before == agent then redis.call('HSET', board.key(job, 'offers'), n, ' ' .. agent .. ' ') end
       board.open_task(job, n, task)
     end

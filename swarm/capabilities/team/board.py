@@ -1,7 +1,7 @@
 """A job's task board in Redis: tasks with owners, roles and dependencies.
 
-Guarantees: every change is one atomic step, so a task has one owner at a time; a step with the same cause again returns the same
-and changes nothing; what an agent has in progress goes back the moment it ends.
+Guarantees: every change is one atomic step, so a task has one owner at a time; repeating a cause returns the first answer and changes
+nothing; an agent's tasks in progress go back the moment it ends.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ MAX_TASKS = 1_000
 MAX_SUBJECT_CHARACTERS = 200
 MAX_ROLE_CHARACTERS = 64
 MAX_TEXT_BYTES = 8 * 1024
-"""Of a description, a result, a note."""
+"""Most bytes of a description, a result or a note."""
 MAX_NOTES_BYTES = 64 * 1024
-"""Of all notes of one task."""
+"""Most bytes of all notes of one task."""
 
 TaskState = Literal["pending", "in_progress", "completed"]
 
 
 class TaskView(BaseModel):
-    """One task of a board as it stands."""
+    """The current state of one task."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -38,15 +38,15 @@ class TaskView(BaseModel):
     subject: str
     state: TaskState
     role: str | None = None
-    """Who may have it: agents with this role; None: everybody."""
+    """The role that an owner must have; None: any agent."""
     blocked_by: list[int] = []
     """The tasks that must be completed before it."""
     waits_for: list[int] = []
-    """Those of them that are not completed yet."""
+    """Blocking tasks that are not completed yet."""
     owner: str | None = None
-    """The id of the agent that has it, or had it when it was completed …"""
+    """The id of the owner; of a completed task, of the last one."""
     owner_name: str | None = None
-    """… and its name, or the id again if it has none."""
+    """The owner's name, or the id again if it has none."""
     by: str
     by_name: str
     created: float
@@ -54,7 +54,7 @@ class TaskView(BaseModel):
 
 
 class TaskChanges(TypedDict, total=False):
-    """What can be changed of a task."""
+    """The changeable fields of a task."""
 
     subject: str
     description: str
@@ -74,7 +74,7 @@ class TaskTexts(BaseModel):
 
 
 class Board:
-    """The board of one job. Steps take the acting agent and the cause that tells a repeat."""
+    """The board of one job. Steps take the acting agent and the cause, which identifies repeats."""
 
     def __init__(self, keyspace: Keyspace, job_id: str) -> None:
         self._keyspace, self._job_id = keyspace, job_id
@@ -130,18 +130,18 @@ class Board:
         return int(said["task"]), effect
 
     def update(self, agent_id: str, cause: str, number: int, **changes: Unpack[TaskChanges]) -> Signals:
-        """Change what is given; `role=""` opens the task to everybody, a note is added to those there are."""
+        """Change the given fields; `role=""` opens the task to all agents, a note is added to the others."""
         given: dict[str, Any] = {name: _CHECKS[name](value) for name, value in changes.items() if value is not None}
         given |= {"task": number, "max_notes": MAX_NOTES_BYTES}
         while True:
             try:
                 return self._step("update", agent_id, cause, given)[1]
             except _Unseen:
-                # Others may change more before the next attempt, but then one of them has come further.
+                # Others may change more before the next attempt, but then one of them has made progress.
                 given["seen"] = self._look_for_circle(number, given["blocked_by"])
 
     def _look_for_circle(self, number: int, wanted: Sequence[int]) -> int:
-        """Returns as of which change none of the wanted tasks waits for `number`. Raises `BoardRefused` if one does."""
+        """Return the count of changes at which no wanted task waits for `number`. Raises `BoardRefused` for a circle."""
         pipeline = self._keyspace.client.pipeline()
         pipeline.hget(self._keyspace.key("job", self._job_id), "board_ways")
         pipeline.hgetall(self._keyspace.key("job", self._job_id, "board"))
@@ -160,7 +160,7 @@ class Board:
         return self._step("give", agent_id, cause, {"task": number, "to": ""})[1]
 
     def complete(self, agent_id: str, cause: str, number: int, result: str) -> tuple[list[int], Signals]:
-        """Complete a task; returns the tasks that can be claimed now because of it."""
+        """Complete a task; returns the tasks that this made claimable."""
         given = {"task": number, "result": check_text("result", result)}
         said, effect = self._step("complete", agent_id, cause, given)
         return [int(n) for n in said["unblocked"].split(", ") if n], effect
@@ -174,11 +174,11 @@ class Board:
             case ["none", counts]:
                 raise NothingOpen(_NOTHING_OPEN.format(**json.loads(counts)))
             case [_, "unseen", _]:
-                raise _Unseen("what the tasks wait for has changed")
+                raise _Unseen("the blocking tasks have changed")
             case [_, why, about]:
                 # Lua writes a number of more than 14 digits as a float.
                 raise BoardRefused(_describe_refusal(why, json.loads(about, parse_float=lambda text: int(float(text)))))
-        raise AssertionError(f"an answer of board.lua that is not known: {answer}")
+        raise AssertionError(f"unknown answer of board.lua: {answer}")
 
 
 _NOTHING_OPEN = "{open} open for other roles, {in_progress} in progress, {blocked} blocked, {completed} completed"
@@ -196,7 +196,7 @@ _REFUSALS = {
 
 
 def _describe_refusal(why: str, about: dict[str, Any]) -> str:
-    """The words for a refusal of `board.lua`: its code, and what it tells about it."""
+    """Describe a refusal of `board.lua` by its code and fields."""
     number = about.get("task")
     match why:
         case "unknown":
@@ -211,30 +211,30 @@ def _describe_refusal(why: str, about: dict[str, Any]) -> str:
             return f"task {number} is for the role '{about['wanted']}'; {about.get('who', 'the caller')} has {has}"
         case "circle":
             way = ", which waits for ".join(map(str, about["way"]))
-            return f"that would be a circle: task {number} waits for {way}"
+            return f"that would make a circle: task {number} waits for {way}"
         case "not to give":
             owner = f", {about['owner']}" if "owner" in about else ""
             return f"task {number} can be given away by the lead and by its owner{owner}"
         case "not owned" if "owner" in about:
             return f"task {number} belongs to {about['owner']}: only its owner and the lead can complete it"
         case "not owned":
-            return f"task {number} is nobody's yet: claim it first"
+            return f"task {number} has no owner yet: claim it first"
     return _REFUSALS[why].format(**about)
 
 
 class _Unseen(BoardRefused):
-    """Whether a change would make a circle has to be found out first, or again."""
+    """A change must be checked for circles first, or again."""
 
 
 class NothingOpen(BoardRefused):
-    """No task of the board can be claimed by the agent now; the message counts why."""
+    """The agent can claim no task now; the message counts the reasons."""
 
 
 def check_subject(subject: str) -> str:
     """The subject as one line. Raises `BoardRefused`."""
     line = " ".join(_storable(subject).split())
     if not line:
-        raise BoardRefused("a task needs a subject: say in a line what is to be done")
+        raise BoardRefused("a task needs a subject: describe it in one line")
     if len(line) > MAX_SUBJECT_CHARACTERS:
         raise BoardRefused(
             f"the subject has {len(line)} characters, more than {MAX_SUBJECT_CHARACTERS}; the rest is for the description"
@@ -243,7 +243,7 @@ def check_subject(subject: str) -> str:
 
 
 def check_role(role: str) -> str:
-    """The role as it is compared. Raises `BoardRefused`."""
+    """Normalise a role for comparison. Raises `BoardRefused`."""
     normal = normal_role(_storable(role))
     if len(normal) > MAX_ROLE_CHARACTERS:
         raise BoardRefused(f"the role has {len(normal)} characters, more than {MAX_ROLE_CHARACTERS}")
@@ -251,11 +251,11 @@ def check_role(role: str) -> str:
 
 
 def check_text(what: str, text: str) -> str:
-    """A long text of a task. Raises `BoardRefused`."""
+    """Check a long text of a task. Raises `BoardRefused`."""
     text = _storable(text).strip()
     if (size := len(text.encode())) > MAX_TEXT_BYTES:
         raise BoardRefused(
-            f"the {what} has {size:,} bytes, more than {MAX_TEXT_BYTES:,}; put it on a page of the scratchpad and name that"
+            f"the {what} has {size:,} bytes, more than {MAX_TEXT_BYTES:,}; put it on a page of the scratchpad and name the page"
         )
     return text
 
@@ -266,7 +266,10 @@ def _storable(text: str) -> str:
 
 
 def find_way(blocked_by: Mapping[int, Sequence[int]], start: Iterable[int], end: int) -> list[int]:
-    """Tasks each of which waits for the next one, from one of `start` to `end`; the fewest, or none. Linear in what waits."""
+    """Find the shortest chain of tasks, each waiting for the next, from one of `start` to `end`.
+
+    Empty if there is none. Takes linear time.
+    """
     way: dict[int, int | None] = dict.fromkeys(start)
     reached = deque(way)
     while reached:
@@ -296,4 +299,4 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "blocked_by": _numbers,
     "note": partial(check_text, "note"),
 }
-"""What can be changed of a task → what reads it."""
+"""Changeable field of a task → function that checks it."""

@@ -1,20 +1,20 @@
--- The board of a job as far as other steps touch it, because tasks come back when their owner ends and are offered to whoever goes idle.
+-- The part of a job's board that other steps use: tasks come back when their owner ends, and are offered to idle teammates.
 --
 -- P:job:ID:board          hash  task number -> JSON {subject, state, role?, blocked_by?, owner?, owner_name?, by, by_name, created,
 --                               changed}; numbers count from 1 and are never reused
 -- P:job:ID:board:text     hash  'NUMBER description' | 'NUMBER result' | 'NUMBER notes' -> text
--- P:job:ID:board:open     zset  the tasks that can be claimed: pending, and nothing that blocks them is left
--- P:job:ID:board:owners   hash  task in progress -> the agent that has it
+-- P:job:ID:board:open     zset  the tasks that can be claimed: pending and not blocked
+-- P:job:ID:board:owners   hash  task in progress -> its owner
 -- P:job:ID:board:offers   hash  open task -> ' ID ID ': the teammates that it was offered to, the latest last
 -- P:job:ID:board:done     set   the completed tasks
--- P:job:ID:board:left     hash  pending task -> how many of those that block it are not completed
+-- P:job:ID:board:left     hash  pending task -> number of its blocking tasks that are not completed
 -- P:job:ID:board:edges    zset  'BLOCKER BLOCKED', in eight digits each, so that those of one blocker are a range
 -- P:job:ID:board:waiting  set   agents that parked until tasks are completed: their field `wait_tasks` is a JSON list of numbers
 -- P:job:ID:team           hash  the job's team, if it has one: name, description, lead, created; while it is dissolved, `leaving`: the
---                               names of those that it had
--- P:job:ID:team:leaving   set   of those, who is still to be ended
+--                               names of its former members
+-- P:job:ID:team:leaving   set   the members that have not ended yet
 -- P:job:ID:team:idle      zset  its idle teammates by the time they went idle
--- Of the job's record: `board_ways` counts the changes of what blocks a task that was there before.
+-- Of the job's record: `board_ways` counts the changes of the blocking tasks of an existing task.
 --
 -- States of a task: pending -> in_progress -> completed; back to pending when its owner gives it back or ends.
 
@@ -32,7 +32,7 @@ function board.save_task(job, n, task)
   redis.call('HSET', board.key(job), n, cjson.encode(task))
 end
 
--- The tasks that are to be completed before this one and are not yet.
+-- The blocking tasks of this one that are not completed.
 function board.blockers(job, task)
   local left, wanted = {}, task.blocked_by or {}
   if #wanted == 0 then return left end
@@ -55,7 +55,7 @@ function board.blocks_any(job, n)
   return #redis.call('ZRANGE', board.key(job, 'edges'), '[' .. edge(n, 0), '(' .. edge(n + 1, 0), 'BYLEX', 'LIMIT', 0, 1) > 0
 end
 
--- Have a task wait for these.
+-- Let a task wait for these.
 function board.block(job, n, task, wanted)
   local key, had, gone, new = board.key(job, 'edges'), {}, {}, {}
   for _, first in ipairs(task.blocked_by or {}) do had[first] = true end
@@ -64,7 +64,7 @@ function board.block(job, n, task, wanted)
     had[first] = nil
   end
   for first in pairs(had) do gone[#gone + 1] = edge(first, n) end
-  -- All at once: each call costs more than what it does. A board has fewer tasks than what fits on Lua's stack.
+  -- All in one call: a call costs more than its work. A board has fewer tasks than fit on Lua's stack.
   if #gone > 0 then redis.call('ZREM', key, unpack(gone)) end
   if #new > 0 then redis.call('ZADD', key, unpack(new)) end
   task.blocked_by = wanted
@@ -77,7 +77,7 @@ end
 
 function board.role_fits(task, role) return not task.role or task.role == role end
 
--- Offer an open task to one teammate. It is a notice of the runtime, and such notices wake whoever is idle.
+-- Offer an open task to one teammate by a notice of the runtime, which wakes an idle one.
 function board.offer_to(job, n, task, id)
   local offered = redis.call('HGET', board.key(job, 'offers'), n) or ' '
   redis.call('HSET', board.key(job, 'offers'), n, offered .. id .. ' ')
@@ -89,7 +89,7 @@ local function was_offered(job, n, id)
   return offered and offered:find(' ' .. id .. ' ', 1, true) ~= nil
 end
 
--- Teammates that were idle when the call asked first, those of a role or all, longest first. One step may open a thousand tasks.
+-- Teammates that were idle at the call's first request, of one role or all, longest first. One step may open a thousand tasks.
 local function idle_teammates(job, role)
   local found = once['idle ' .. job]
   if not found then
@@ -110,7 +110,7 @@ local function idle_teammates(job, role)
   return meant
 end
 
--- Offer an open task to the teammate that has been idle longest, of those that it fits and that have not been offered it.
+-- Offer an open task to the longest idle teammate that fits and has not been offered it.
 local function offer(job, n, task)
   local idle, offered = idle_teammates(job, task.role), nil
   for i = idle.first, #idle do
@@ -135,7 +135,7 @@ function board.open_task_for(job, id)
   end
 end
 
--- Offer to the next one what was offered to `id` last and not taken.
+-- Pass on the task that was offered to `id` last and not taken.
 function board.pass_on(job, id)
   local offers = redis.call('HGETALL', board.key(job, 'offers'))
   for i = 1, #offers, 2 do
@@ -143,7 +143,7 @@ function board.pass_on(job, id)
   end
 end
 
--- Let a pending task be claimed if nothing blocks it any more.
+-- Make a pending task claimable if nothing blocks it any more.
 function board.open_task(job, n, task)
   if task.state ~= 'pending' or redis.call('HGET', board.key(job, 'left'), n) ~= '0' then
     redis.call('ZREM', board.key(job, 'open'), n)
@@ -172,7 +172,7 @@ function board.tasks_of(job, id)
   return found
 end
 
--- What an agent that ends had in progress goes back, and what it was offered goes on.
+-- When an agent ends, put back its tasks in progress and pass on its offer.
 at_end(function(job, id)
   if redis.call('EXISTS', board.key(job)) == 0 then return end
   for _, n in ipairs(board.tasks_of(job, id)) do
@@ -183,7 +183,7 @@ at_end(function(job, id)
   board.pass_on(job, id)
 end)
 
--- Of these tasks, those that are not completed.
+-- The tasks of these that are not completed.
 function board.open_of(job, numbers)
   local left = {}
   for _, n in ipairs(numbers) do

@@ -38,7 +38,7 @@ def _claim(context: ToolContext, given: dict[str, Any]) -> ToolResult:
     except NothingOpen as error:
         return ToolResult(
             text=f"No task is open to you now: {error}. If nothing else is left to do, end your turn: a teammate is "
-            "offered a task as soon as there is one. BoardWait waits for certain tasks."
+            "offered the next task. BoardWait waits for certain tasks."
         )
     context.publish(effect)
     return ToolResult(text=f"Task {claimed} is yours.\n{_show(context, claimed)}")
@@ -48,12 +48,12 @@ def _update(context: ToolContext, given: dict[str, Any]) -> ToolResult:
     board, number, key = _board(context), given["task_id"], context.cause
     changes = {name: value for name, value in given.items() if name not in ("task_id", "owner")}
     if not changes and "owner" not in given:
-        raise ToolError("BoardUpdate: say what is to change: subject, description, role, blocked_by, owner or note")
+        raise ToolError("BoardUpdate: name a change: subject, description, role, blocked_by, owner or note")
     owner = given.get("owner", "").strip()
     to = _find_owner(context, owner) if owner else ""
     if changes:
         context.publish(board.update(context.agent_id, key, number, **changes))
-    # Its owner last: who gives it away may not change it any more.
+    # Its owner last: an agent that gives a task away may not change it any more.
     if "owner" in given:
         context.publish(board.give(context.agent_id, f"{key}/owner", number, to))
     return ToolResult(text=f"Changed. {_show(context, number)}")
@@ -101,7 +101,7 @@ def _show(context: ToolContext, number: int) -> str:
 
 
 def restate_tasks(context: ToolContext, history: History) -> str:
-    """The tasks that it has claimed and not completed."""
+    """Render the tasks that the agent has claimed and not completed."""
     board = _board(context)
     own = [task for task in board.tasks() if task.owner == context.agent_id and task.state == "in_progress"]
     texts = board.texts([task.number for task in own])
@@ -134,7 +134,7 @@ def _awaited(tasks: Sequence[TaskView], wanted: Sequence[int] | None) -> list[in
     if not wanted:
         chosen = [task.number for task in tasks if task.state != "completed"]
         if not chosen:
-            raise ToolError("No task of the board is left to be completed: there is nothing to wait for.")
+            raise ToolError("All tasks of the board are completed: there is nothing to wait for.")
         return chosen
     if missing := [str(number) for number in wanted if number not in {task.number for task in tasks}]:
         raise ToolError(f"There is no task {', '.join(missing)} on the board.")
@@ -159,10 +159,10 @@ def _tell_waited(context: ToolContext, given: dict[str, Any]) -> ToolResult:
 
 BOARD_ADD = Tool(
     "BoardAdd",
-    "Add a task to the job's board, for any agent or for one role. Idle teammates that it fits are offered it by themselves.",
+    "Add a task to the job's board, for any agent or for one role. It is offered to suitable idle teammates automatically.",
     {
-        "subject": string("What is to be done, in one line of at most 200 characters."),
-        "description": string("All that whoever takes it must know, at most 8 KiB; name pages and files."),
+        "subject": string("The task, in one line of at most 200 characters."),
+        "description": string("All that its owner must know, at most 8 KiB; name pages and files."),
         "role": string("Only agents with this role may take it."),
         "blocked_by": {**_TASKS, "description": "Tasks that must be completed first."},
     },
@@ -184,7 +184,7 @@ BOARD_LIST = Tool(
 
 BOARD_CLAIM = Tool(
     "BoardClaim",
-    "Take a task for yourself before you work on it: the one named, or the first that is open to you. Nobody else can take it then. "
+    "Take a task for yourself before you work on it: the one named, or the first that is open to you. No other agent can take it then. "
     "It goes back when you end without completing it.",
     {"task_id": _TASK},
     run=_claim,
@@ -198,9 +198,9 @@ BOARD_UPDATE = Tool(
         "subject": {"type": "string"},
         "description": {"type": "string"},
         "role": string("Empty: for everybody."),
-        "blocked_by": {**_TASKS, "description": "Instead of those it had."},
-        "owner": string("Name or id of who has it from now on; empty: put it back."),
-        "note": string("Something others should know; added to the notes."),
+        "blocked_by": {**_TASKS, "description": "Replaces its earlier list."},
+        "owner": string("Name or id of the new owner; empty: put it back."),
+        "note": string("A fact for others; added to the notes."),
     },
     ["task_id"],
     run=_update,
@@ -208,10 +208,10 @@ BOARD_UPDATE = Tool(
 
 BOARD_COMPLETE = Tool(
     "BoardComplete",
-    "Complete a task that you have claimed (the lead: any). Whoever waits for it goes on, and what it blocked can be claimed.",
+    "Complete a task that you have claimed (the lead: any). Agents that wait for it continue, and tasks that it blocked can be claimed.",
     {
         "task_id": _TASK,
-        "result": string("What came of it, with evidence, at most 8 KiB; name pages and files for more."),
+        "result": string("The result, with evidence, at most 8 KiB; name pages and files for more."),
     },
     ["task_id", "result"],
     run=_complete,
@@ -219,7 +219,7 @@ BOARD_COMPLETE = Tool(
 
 BOARD_WAIT = Tool(
     "BoardWait",
-    "Wait until tasks of the board are completed, a message arrives, or the time is over; answers how they stand. Costs nothing while "
+    "Wait until tasks of the board are completed, a message arrives, or the time is up; returns their states. Costs nothing while "
     "it waits: one long wait is better than many short ones.",
     {"task_ids": {**_TASKS, "description": "Default: all that are not completed."}, **WAITING},
     wait=_await_tasks,

@@ -1,9 +1,9 @@
--- One change of a job's scratchpad, by one of its agents; the same cause again answers the same and does nothing.
+-- Change a job's scratchpad once, by one of its agents; repeating a cause returns the first answer and changes nothing.
 --   operation  'write' | 'append' | 'delete'
 --   request    JSON {agent, cause, page, if_version?, max_page, max_pad, max_pages}
---              if_version  the version that the page must have; 0: it must not exist
--- Returns {'ok', publish, JSON {version, size}, kill} | {'version', what it has, or 0} | {'missing'}
---   | {'limit', 'page' | 'pad' | 'pages', how much there would be} | {'refused', 'not live', '{}'}
+--              if_version  the page's expected version; 0: it must not exist
+-- Returns {'ok', publish, JSON {version, size}, kill} | {'version', current or 0} | {'missing'}
+--   | {'limit', 'page' | 'pad' | 'pages', resulting size} | {'refused', 'not live', '{}'}
 step('scratchpad', function(job, operation, request, text)
   local given = cjson.decode(request)
   local early = causes.answered(job, given.agent, given.cause)

@@ -1,7 +1,7 @@
 """A job's scratchpad in Redis: pages of text that all its agents can read and write.
 
-Guarantees: every change is one atomic step; a step with the same cause again returns the same and changes nothing; versions only
-grow, over all pages of the job, so a version that was seen never means another text.
+Guarantees: every change is one atomic step; repeating a cause returns the first answer and changes nothing; versions only grow, over all
+pages of the job, so a known version never means another text.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*(?:/[A-Za-z0-9_][A-Za-z0-9._-]*)
 
 
 class PadPage(BaseModel):
-    """One page as it stands, without its text."""
+    """The current metadata of one page, without its text."""
 
     model_config = ConfigDict(frozen=True)
 
     name: str
     size: int
-    """Bytes."""
+    """Size in bytes."""
     version: int
     by: str
-    """The id of the agent that changed it last …"""
+    """The id of the agent that changed it last."""
     by_name: str
-    """… and its name, or the id again if it has none."""
+    """That agent's name, or the id again if it has none."""
     at: float
 
 
 @dataclass(frozen=True)
 class Written:
-    """A change that was made, now or when the same cause came first."""
+    """A change that was made, now or at the first call with its cause."""
 
     version: int
     size: int
@@ -60,7 +60,7 @@ class Pad:
         return [PadPage(name=name, **json.loads(record)) for name, record in sorted(stored.items())]
 
     def read(self, name: str) -> tuple[PadPage, str]:
-        """A page and its text, as they belong together. Raises `PadRefused`."""
+        """Read a page and the text of the same version. Raises `PadRefused`."""
         check_page(name)
         pipeline = self._keyspace.client.pipeline(transaction=True)
         pipeline.hget(self._keyspace.key("job", self._job_id, "pad"), name)
@@ -71,14 +71,14 @@ class Pad:
         return PadPage(name=name, **json.loads(record)), text or ""
 
     def write(self, agent_id: str, cause: str, name: str, text: str, *, if_version: int | None = None) -> Written:
-        """Make `text` the page's text. With `if_version` only if that is the page's version; 0: if there is no such page.
+        """Replace the page's text. `if_version` is the expected version; 0: the page must not exist.
 
         Raises `PadRefused`.
         """
         return self._step("write", agent_id, cause, name, text, if_version)
 
     def append(self, agent_id: str, cause: str, name: str, text: str) -> Written:
-        """Add `text` to the end of the page, which is made if there is none. Raises `PadRefused`."""
+        """Add `text` to the end of the page, which is made if needed. Raises `PadRefused`."""
         return self._step("append", agent_id, cause, name, text, None)
 
     def delete(self, agent_id: str, cause: str, name: str, *, if_version: int | None = None) -> None:
@@ -120,11 +120,11 @@ class Pad:
 
 
 def check_page(name: str) -> str:
-    """`name`, if a page may bear it. Raises `PadRefused`."""
+    """Check that a page can have this name, and return it. Raises `PadRefused`."""
     if len(name) > MAX_NAME_CHARACTERS or not _NAME.fullmatch(name):
         raise PadRefused(
             f"{name[:80]!r} cannot be a page's name; use something like plan/api.md: parts of letters, digits, '_', '-' and '.' "
-            f"that begin with none of the last two, separated by '/', at most {MAX_NAME_CHARACTERS} characters"
+            f"that do not begin with '-' or '.', separated by '/', at most {MAX_NAME_CHARACTERS} characters"
         )
     return name
 
@@ -134,9 +134,7 @@ def _describe_conflict(name: str, wanted: int | None, found: int) -> str:
         return f"there is no page {name!r} (any more), so it does not have version {wanted}; nothing was changed"
     if wanted == 0:
         return f"the page {name!r} exists already, in version {found}; nothing was changed"
-    return (
-        f"the page {name!r} has version {found}, not {wanted}: somebody changed it. Read it again; nothing was changed"
-    )
+    return f"the page {name!r} has version {found}, not {wanted}; nothing was changed. Read it again"
 
 
 def _describe_limit(name: str, limit: str, amount: int) -> str:
@@ -146,4 +144,4 @@ def _describe_limit(name: str, limit: str, amount: int) -> str:
         case "pad":
             return f"the scratchpad would have {amount:,} bytes, more than {MAX_PAD_BYTES:,}; delete pages first"
         case _:
-            return f"the scratchpad has {MAX_PAGES:,} pages, and there can be no more; delete some, or append to one"
+            return f"the scratchpad has {MAX_PAGES:,} pages, the maximum; delete some, or append to one"

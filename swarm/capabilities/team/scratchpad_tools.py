@@ -1,4 +1,4 @@
-"""The tools of the scratchpad: pages of text that a job's agents share, so that large things travel by name."""
+"""The tools of the scratchpad: pages of text that a job's agents share, to pass large texts by name."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _list(context: ToolContext, given: dict[str, Any]) -> ToolResult:
 
 SCRATCHPAD_WRITE = Tool(
     "ScratchpadWrite",
-    "Write a page of the scratchpad, which all agents of the job share: for what others need and a message cannot hold. "
+    "Write a page of the scratchpad, which all agents of the job share: for texts that others need and that are too long for a message. "
     "The whole page is replaced; at most 1 MiB.",
     {
         "page": _PAGE,
@@ -101,6 +101,6 @@ SCRATCHPAD_READ = Tool(
 SCRATCHPAD_LIST = Tool(
     "ScratchpadList",
     "List the pages of the scratchpad: name, size, version, who wrote last, when.",
-    {"prefix": string("Only pages whose name begins so.")},
+    {"prefix": string("Only pages whose names begin with this.")},
     run=_list,
 )

@@ -1,4 +1,4 @@
-"""A job's team: whoever is to join one joins the one that there is."""
+"""A job's team: new teammates join the job's existing team."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
--- Found or dissolve a job's team; the same cause again answers the same and does nothing.
+-- Found or dissolve a job's team; repeating a cause returns the first answer and changes nothing.
 --   request  JSON {agent, cause, ...}
 --     create  name, description
---     delete  in steps, until the answer is not 'more'; force: stop also teammates that are at work; reason: what is said of those that are stopped
+--     delete  repeated until the answer is not 'more'; force: stop also teammates at work; reason: the stopped agents' reason
 -- Returns {'ok', publish, JSON, kill}: create {name}, delete {name, stopped: 'NAME, NAME'} | {'more', publish, kill}
 --   | {'refused', why, JSON}: 'exists' {name, lead?}, no lead: it is the agent itself; 'missing'; 'led' {name, lead}; 'busy' {names}
 --     | 'not live'
 
--- Begin to dissolve a team; returns those of its members that are at work, if that forbids it.
+-- Begin to dissolve a team; returns its members at work, if they forbid it.
 local function begin_to_dissolve(job, lead, force)
   local members, busy, names = {}, {}, {}
   for _, child in ipairs(redis.call('SMEMBERS', children_key(lead))) do
@@ -45,7 +45,7 @@ step('team', function(job, operation, request)
     if busy then return causes.refuse('busy', { names = busy }) end
   end
   for _, child in ipairs(redis.call('SPOP', job_key(job, 'team:leaving'), AT_ONCE / 2)) do
-    -- The lead has it from this step's answer: no notice besides.
+    -- The lead learns it from this step's answer, so it gets no notice.
     redis.call('HDEL', agent_key(child), 'background')
     endings.end_agent(child, 'cancelled', '', given.reason, true)
   end

@@ -14,7 +14,7 @@ MAX_MEMBERS = 20
 
 def _create(context: ToolContext, given: dict[str, Any]) -> ToolResult:
     if context.spec.parent_id is not None:
-        # What the first agent starts is below it, and teams do not nest. A fork has its parent's tools.
+        # Agents started by the first agent are below it, and teams do not nest. A fork has its parent's tools.
         raise ToolError("Only the job's first agent can found a team.")
     name = given["name"]
     _teams(context).create(context.agent_id, context.cause, name, given.get("description", ""))
@@ -30,7 +30,7 @@ def _begin_with(context: ToolContext, founded: str, members: list[dict[str, Any]
     asked = [{"description": one.get("role") or f"member {one['name']}", **one} for one in members]
     refused = context.start_members(context.tool_use_id, asked)
     started = [one["name"] for one in members if one["name"] not in refused]
-    lines = [f"{founded} Started: {', '.join(started) or 'nobody'}. What they report comes by itself."]
+    lines = [f"{founded} Started: {', '.join(started) or 'nobody'}. Their reports arrive automatically."]
     lines += [f"Not started: {name}: {why}" for name, why in refused.items()]
     return ToolResult(text="\n".join(lines), is_error=not started)
 
@@ -39,7 +39,7 @@ def _delete(context: ToolContext, given: dict[str, Any]) -> ToolResult:
     force = bool(given.get("force"))
     stopped, effect = _teams(context).delete(context.agent_id, context.cause, force=force)
     context.publish(effect)
-    who = f"Stopped: {', '.join(stopped)}." if stopped else "Nobody had to be stopped."
+    who = f"Stopped: {', '.join(stopped)}." if stopped else "No teammate had to be stopped."
     return ToolResult(text=f"The team is dissolved. {who}")
 
 
@@ -54,18 +54,18 @@ _MEMBER: dict[str, Any] = {
     "required": ["name", "prompt"],
     "additionalProperties": False,
 }
-"""What is said of a member: the parameters of an `Agent` call, which checks them."""
+"""A member's parameters, those of an `Agent` call, which checks them."""
 
 TEAM_CREATE = Tool(
     name="TeamCreate",
     description=(
         "Found a team that you lead, for work on which several agents stay together, write to each other and share a task "
         "board. Then put the tasks on the board (BoardAdd) and start the teammates (Agent with teammate, name and role). Idle "
-        "teammates are offered tasks that fit them by themselves. At the end ask each with a shutdown_request to leave, then TeamDelete."
+        "teammates are offered suitable tasks automatically. At the end ask each with a shutdown_request to leave, then call TeamDelete."
     ),
     parameters={
         "name": string("Letters, digits, '-', '_', '.'."),
-        "description": string("What the team is for."),
+        "description": string("The team's purpose."),
         "agents": {
             "type": "array",
             "maxItems": MAX_MEMBERS,
@@ -74,7 +74,7 @@ TEAM_CREATE = Tool(
         },
         "strategy": choice(
             ["parallel"],
-            "parallel: they work at the same time, the only way. What must come one after the other is put on the board "
+            "parallel: they work at the same time, the only way. Put consecutive work on the board "
             "as tasks that block each other (BoardAdd).",
         ),
     },

@@ -1,4 +1,4 @@
-"""A job's team in Redis: who leads it, and that there is one at a time."""
+"""A job's team in Redis: its lead, and the guarantee of one team at a time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_DESCRIPTION_CHARACTERS = 1_000
 
 @dataclass(frozen=True)
 class Team:
-    """A team as it stands. Its members are the teammates that its lead has started."""
+    """The current team. Its members are the teammates that its lead has started."""
 
     name: str
     description: str
@@ -25,7 +25,7 @@ class Team:
 
 
 class Teams:
-    """The team of one job, if it has one. The same cause again returns the same and changes nothing."""
+    """The team of one job, if it has one. Repeating a cause returns the first answer and changes nothing."""
 
     def __init__(self, keyspace: Keyspace, job_id: str) -> None:
         self._keyspace, self._job_id = keyspace, job_id
@@ -48,7 +48,7 @@ class Teams:
         self._step("create", agent_id, cause, {"name": name, "description": description})
 
     def delete(self, agent_id: str, cause: str, *, force: bool = False) -> tuple[list[str], Signals]:
-        """Dissolve the team; idle teammates are stopped, with `force` also those at work. Returns the names of the stopped.
+        """Dissolve the team: stop idle teammates, with `force` also those at work. Returns the names of the stopped.
 
         Raises `TeamRefused`.
         """
@@ -66,7 +66,7 @@ class Teams:
                 return json.loads(said), Signals([*publish, *published], [*kill, *killed])
             case [_, why, about]:
                 raise TeamRefused(_describe_refusal(why, json.loads(about)))
-        raise AssertionError(f"an answer of team.lua that is not known: {answer}")
+        raise AssertionError(f"unknown answer of team.lua: {answer}")
 
 
 def _describe_refusal(why: str, about: dict[str, Any]) -> str:
@@ -80,5 +80,5 @@ def _describe_refusal(why: str, about: dict[str, Any]) -> str:
             return f"the team {about['name']} is led by {about['lead']}, not by you"
         case "busy":
             busy = ", ".join(about["names"]) + (" is" if len(about["names"]) == 1 else " are")
-            return f"{busy} still at work: ask for a shutdown first, or stop them with force"
+            return f"{busy} still at work: request a shutdown first, or stop them with force"
     return NOT_LIVE

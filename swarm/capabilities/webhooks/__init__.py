@@ -1,1 +1,1 @@
-"""A capability: what people are told of jobs over HTTP, at addresses that workers have or that a job brings."""
+"""A capability: notify people of jobs over HTTP, at workers' addresses or one that a job brings."""

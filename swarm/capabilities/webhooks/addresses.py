@@ -1,4 +1,4 @@
-"""Addresses that are told of jobs: those of a worker, by name, and the one that a job brings."""
+"""Addresses for notices of jobs: a worker's, by name, and one that a job brings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def names_of(settings: Settings) -> list[str]:
 
 
 def read_address(url: str, settings: Settings) -> Address:
-    """The address that a job brings, with the secret of whoever submits it. Raises `ConfigurationError`."""
+    """Read a job's address, with the submitter's secret. Raises `ConfigurationError`."""
     try:
         parsed = parse(url)
     except ToolError as error:

@@ -1,4 +1,7 @@
-"""A notice as it is sent: a CloudEvent (1.0, structured JSON), signed as Standard Webhooks say. Pure, but for the clock it is given."""
+"""Build the request of a notice: a CloudEvent (1.0, structured JSON), signed by Standard Webhooks.
+
+Pure: takes the time as an argument.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +15,15 @@ from swarm.capabilities.webhooks.notices import WebhookNotice
 
 CONTENT_TYPE = "application/cloudevents+json; charset=UTF-8"
 _TRIES_AFTER = (5.0, 60.0, 300.0, 1_800.0, 7_200.0, 18_000.0)
-"""Seconds from a failure to the next try; the last holds for all further ones."""
+"""Seconds from a failure to the next try; the last applies to all further ones."""
 LONGEST_SECONDS = 3 * 86_400.0
-"""A notice that could not be delivered for so long is given up."""
+"""Age at which an undelivered notice is given up."""
 _RENAMED = {"question": "question_id", "sort": "kind"}
 _NUMBERS = ("expires_at", "share")
 
 
 def to_cloud_event(notice: WebhookNotice, source: str) -> dict[str, Any]:
-    """The event; `data` holds the fields that the job's stream of events has, and no text of agents."""
+    """Build the event; `data` holds the fields of the job's stream of events, and no text of agents."""
     about = {_RENAMED.get(name, name): value for name, value in notice.about.items()}
     about |= {name: float(about[name]) for name in _NUMBERS if name in about}
     return {
@@ -41,7 +44,7 @@ def to_cloud_event(notice: WebhookNotice, source: str) -> dict[str, Any]:
 
 
 def seal(notice: WebhookNotice, source: str, secrets: str, now: float) -> tuple[bytes, dict[str, str]]:
-    """The body and its headers. `secrets` are one or, while one takes the other's place, several, parted by spaces."""
+    """Build the body and its headers. `secrets` is one or, during a rotation, several, separated by spaces."""
     body = json.dumps(to_cloud_event(notice, source), ensure_ascii=False)
     moment = datetime.fromtimestamp(int(now), UTC)
     return body.encode(), {
@@ -54,5 +57,5 @@ def seal(notice: WebhookNotice, source: str, secrets: str, now: float) -> tuple[
 
 
 def next_try_seconds(tries: int, chance: float) -> float:
-    """How long after so many failed tries the next one comes; `chance`, from 0 to 1, spreads those that failed together."""
+    """Seconds to the next try after so many failures; `chance`, from 0 to 1, spreads notices that failed together."""
     return _TRIES_AFTER[min(tries, len(_TRIES_AFTER)) - 1] * (1 + chance / 5)

@@ -1,7 +1,10 @@
-"""Notices: what is to be told of a job's events, kept until it was delivered or given up.
+"""Notices: events of a job for webhooks, kept until they are delivered or given up.
 
-Guarantees: the step that writes an event writes its notices; each is offered, to one worker at a time, until it is settled, so it is
-delivered at least once, under an id that stays the same; what is given up is an event of the job.
+Guarantees:
+
+- The step that writes an event writes its notices.
+- A notice is offered to one worker at a time until it is settled, so it is delivered at least once, under a constant id.
+- Giving up a notice is an event of the job.
 """
 
 from __future__ import annotations
@@ -20,12 +23,12 @@ OWN = "job"
 
 
 class WebhookNotice(BaseModel):
-    """One event of a job, as it is told to people."""
+    """One event of a job, in the form that people receive."""
 
     model_config = ConfigDict(frozen=True)
 
     type: str
-    """`job_ended`, `question` or `budget`, as in the job's events; or `test`, which is of no job."""
+    """`job_ended`, `question` or `budget`, as in the job's events; or `test`, which belongs to no job."""
     job_id: str
     agent_id: str
     seq: int
@@ -36,7 +39,7 @@ class WebhookNotice(BaseModel):
 
     @property
     def id(self) -> str:
-        """The same however often it is delivered."""
+        """The notice's id, the same for every delivery."""
         return f"{self.job_id}/{self.seq}"
 
 
@@ -54,33 +57,33 @@ class DueNotices(BaseModel):
 
     notice: WebhookNotice
     tries: int
-    """With this one."""
+    """Number of tries, including this one."""
     address: Address | None
 
 
 class AddressState(BaseModel):
-    """How one notice stands."""
+    """The delivery state of one notice."""
 
     model_config = ConfigDict(frozen=True)
 
     state: Literal["delivered", "waits", "lost"]
-    """`lost`: it was given up."""
+    """`lost`: given up."""
     tries: int = 0
     why: str = ""
     """Why the last try failed."""
 
 
 class AddressView(BaseModel):
-    """How an address stands that workers deliver to."""
+    """The state of an address that workers deliver to."""
 
     model_config = ConfigDict(frozen=True)
 
     name: str
     said_at: float
-    """When a worker said last that it delivers there."""
+    """When a worker last announced that it delivers there."""
     waiting: int
     lost: int
-    """Given up, and kept for some days."""
+    """Notices that were given up; kept for some days."""
     first: AddressState | None
     """The notice whose next try comes first."""
 
@@ -92,11 +95,11 @@ class Webhooks:
         self._keyspace = keyspace
 
     def know(self, names: Iterable[str]) -> None:
-        """Say that a worker delivers to these addresses: events from then on, for a day, have notices for them."""
+        """Announce that a worker delivers to these addresses: for a day, new events have notices for them."""
         self._keyspace.run("know_webhooks", json.dumps(list(names)))
 
     def due(self, name: str, most: int, lease_seconds: float, longest_seconds: float) -> list[DueNotices]:
-        """Take what is to be sent to an address now; what is not settled within the lease is offered again."""
+        """Take the notices that are due at an address; unsettled ones are offered again after the lease."""
         found = iter(self._keyspace.run("due_webhooks", name, most, lease_seconds, longest_seconds))
         return [
             DueNotices(
@@ -108,7 +111,7 @@ class Webhooks:
         ]
 
     def addresses(self) -> list[AddressView]:
-        """How the addresses stand that workers deliver to, or did within a day."""
+        """The states of addresses that workers deliver to, or did within a day."""
         found = iter(self._keyspace.run("list_webhooks"))
         return [
             AddressView(
@@ -122,29 +125,29 @@ class Webhooks:
         ]
 
     def find(self, name: str, notice_id: str) -> AddressState:
-        """How a notice stands."""
+        """Return a notice's state."""
         state, *rest = self._keyspace.run("find_notice", name, notice_id)
         return AddressState(state=state, tries=int(rest[0]), why=rest[1]) if rest else AddressState(state=state)
 
     def test(self, name: str, now: float) -> str:
-        """Have a notice of no event sent to an address; returns its id, by which `find` knows it."""
+        """Send a test notice to an address; returns its id for `find`."""
         about = {"job_id": f"test-{secrets.token_hex(4)}", "agent_id": "", "seq": 0, "title": "a test", "about": {}}
         notice = WebhookNotice(type="test", at=now, rehearsed=True, **about)
         self._keyspace.run("test_webhook", name, notice.id, notice.model_dump_json())
         return notice.id
 
     def resend(self, name: str) -> int:
-        """Have all that was given up at an address sent again; how much that is."""
+        """Resend all notices that were given up at an address; returns their number."""
         return int(self._keyspace.run("resend_webhooks", name))
 
     def settle(self, name: str, notice: WebhookNotice) -> None:
-        """It was delivered."""
+        """Settle a delivered notice."""
         self._keyspace.run("settle_webhook", name, notice.id)
 
     def put_off(self, name: str, notice: WebhookNotice, seconds: float, why: str) -> None:
-        """It could not be delivered; it is due again after so long."""
+        """Put off a notice that could not be delivered; it is due again after so many seconds."""
         self._keyspace.run("put_off_webhook", name, notice.id, seconds, why)
 
     def give_up(self, name: str, notice: WebhookNotice, why: str) -> None:
-        """It will never be delivered; the job's events say so."""
+        """Give up a notice for good; the job's events record it."""
         self._keyspace.run("put_off_webhook", name, notice.id, "", why)

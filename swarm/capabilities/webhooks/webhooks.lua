@@ -3,7 +3,7 @@ local function forget(name, id)
   redis.call('DEL', webhooks.notice_key(name, id))
 end
 
--- Nobody will be told, unless a person has it sent again; whoever reads the job's events learns that.
+-- Give up a notice: it is sent only if a person resends it, and the job's events record it.
 local function give_up(name, id, why)
   local job, tries = read(webhooks.notice_key(name, id), 'job', 'tries')
   redis.call('ZREM', webhooks.key(name), id)
@@ -15,14 +15,14 @@ local function give_up(name, id, why)
   if root then emit(job, 'undelivered', root, 'webhook', name, 'notice', id, 'tries', tries, 'why', why) end
 end
 
--- Say which addresses a worker delivers to, by name.
+-- Announce the addresses that a worker delivers to, by name.
 step('know_webhooks', function(names)
   for _, name in ipairs(cjson.decode(names)) do redis.call('ZADD', webhooks.key(), NOW, name) end
   redis.call('ZREMRANGEBYSCORE', webhooks.key(), '-inf', NOW - webhooks.NAMED_SECONDS)
   return 'ok'
 end)
 
--- Take the notices that are to be sent to an address now. Each is offered again after `lease` seconds, unless it is settled or put off;
+-- Take the notices that are due at an address. Each is offered again after `lease` seconds, unless it is settled or put off;
 -- one older than `longest` seconds is given up.
 -- Returns {id, notice, tries, the job's address or '', id, …}
 step('due_webhooks', function(name, most, lease, longest)
@@ -43,10 +43,10 @@ step('due_webhooks', function(name, most, lease, longest)
   return found
 end)
 
--- A notice was delivered.
+-- Settle a delivered notice.
 step('settle_webhook', function(name, id) forget(name, id) return 'ok' end)
 
--- It was not: it is due again after so many seconds, or never (`after` is '').
+-- Put off an undelivered notice: it is due again after so many seconds, or never (`after` is '').
 step('put_off_webhook', function(name, id, after, why)
   if redis.call('EXISTS', webhooks.notice_key(name, id)) == 0 then return 'unknown' end
   if after == '' then
@@ -58,21 +58,21 @@ step('put_off_webhook', function(name, id, after, why)
   return 'ok'
 end)
 
--- Put a notice of no event there, to see whether it arrives.
+-- Queue a test notice for an address.
 step('test_webhook', function(name, id, notice)
   webhooks.keep_notice(name, id, '', notice)
   return 'ok'
 end)
 
--- How one notice stands. Returns {'delivered'} | {'waits', tries, why} | {'lost', tries, why}
+-- The state of a notice. Returns {'delivered'} | {'waits', tries, why} | {'lost', tries, why}
 step('find_notice', function(name, id)
   local tries, why = read(webhooks.notice_key(name, id), 'tries', 'why')
   if not tries then return { 'delivered' } end
   return { redis.call('ZSCORE', webhooks.lost_key(name), id) and 'lost' or 'waits', tries, why or '' }
 end)
 
--- How the addresses stand that workers deliver to, or did within a day.
--- Returns {name, when a worker said last that it delivers there, how many wait, how many were given up, the one that waits longest, …}
+-- The states of addresses that workers deliver to, or did within a day.
+-- Returns {name, time of a worker's last announcement, number waiting, number given up, the one that waits longest, …}
 step('list_webhooks', function()
   local found = {}
   for _, name in ipairs(redis.call('ZRANGE', webhooks.key(), 0, -1)) do
@@ -84,7 +84,7 @@ step('list_webhooks', function()
   return found
 end)
 
--- Have everything that was given up there sent again. Returns how much that is.
+-- Resend all notices that were given up at an address. Returns their number.
 step('resend_webhooks', function(name)
   local again = 0
   for _, id in ipairs(redis.call('ZRANGE', webhooks.lost_key(name), 0, -1)) do

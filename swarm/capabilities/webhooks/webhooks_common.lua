@@ -1,11 +1,11 @@
--- Webhooks: what is told of jobs over HTTP, at addresses that workers have by name, and at one that a job brings.
+-- Webhooks: notices of jobs over HTTP, at addresses that workers have by name, and at one that a job brings.
 --
--- P:webhooks          zset    names of addresses that workers deliver to, by when one said so last; `job`: the ones that jobs bring
--- P:webhooks:NAME     zset    ids of notices for that address, by when they are to be sent: until that was done
--- P:webhooks:NAME:lost zset   ids of those that were given up, by when, as long as they are kept
+-- P:webhooks          zset    names of addresses that workers deliver to, by the time of the last announcement; `job`: those of jobs
+-- P:webhooks:NAME     zset    ids of undelivered notices for that address, by when they are due
+-- P:webhooks:NAME:lost zset   ids of notices that were given up, by when, as long as they are kept
 -- P:webhook:NAME:ID   hash    a notice: job, notice (JSON), at, tries, why the last failed; its id is JOB/SEQ, the event's number
 -- P:job:ID:webhook    string  JSON {url, secret}: the address that the job brings
--- Of a job: `budget_told`, there once its agents have used four fifths of what it may take.
+-- Of a job: `budget_told`, set once its agents have used four fifths of its budget.
 
 webhooks.NAMED_SECONDS = 86400
 webhooks.NOTICE_SECONDS = 8 * 86400
@@ -19,7 +19,7 @@ function webhooks.lost_key(name) return webhooks.key(name) .. ':lost' end
 
 local function knows_webhook(name) return redis.call('ZSCORE', webhooks.key(), name) end
 
--- Have a job's own address told of it. Returns whether any worker would deliver there.
+-- Queue a notice for a job's own address. Returns whether any worker would deliver there.
 function webhooks.bring(job, address)
   if not knows_webhook(webhooks.OWN) then return false end
   redis.call('SET', job_key(job, 'webhook'), address)
@@ -32,7 +32,7 @@ function webhooks.keep_notice(name, id, job, notice)
   redis.call('ZADD', webhooks.key(name), NOW, id)
 end
 
--- Written by the step that writes the event, so no event is without its notices, whoever dies.
+-- Runs in the step that writes the event, so an event always has its notices, even after a crash.
 at_event(function(job, kind, id, seq, ...)
   if not TOLD[kind] then return end
   local names = redis.call('ZRANGE', webhooks.key(), 0, -1)
@@ -41,7 +41,7 @@ at_event(function(job, kind, id, seq, ...)
   for i = 1, #given, 2 do about[given[i]] = given[i + 1] end
   if about.question then
     local to, expires = read(questions.key(about.question), 'to', 'expires')
-    -- Another agent is asked, or nobody is.
+    -- Another agent is asked, or there is no person to ask.
     if to ~= '' then return end
     about.expires_at = expires
   end

@@ -1,6 +1,9 @@
-"""The one process of a host that speaks with MCP servers for all workers: `python -m swarm.capabilities.mcp.broker FOLDER IDLE_SECONDS`.
+"""Hold the MCP servers of one host for all its workers.
 
-Nothing outside of this folder imports the protocol's SDK. A worker speaks to it by lines of JSON on the Unix socket in FOLDER
-(`capabilities/mcp/line.py`); what they say heads `serving.py`. Guarantees: a server runs once for each key that workers name; it ends
-with its job, when nobody has used it for IDLE_SECONDS, and in any case when the broker does; the broker ends when no worker is connected.
+Run as `python -m swarm.capabilities.mcp.broker FOLDER IDLE_SECONDS`. Nothing outside this folder imports the protocol's SDK. A worker
+sends lines of JSON to the Unix socket in FOLDER (`capabilities/mcp/broker_client.py`); `service.py` describes them. Guarantees:
+
+- A server runs once per key that workers name.
+- A server ends with its job, with the broker, or after IDLE_SECONDS without use.
+- The broker ends when no worker is connected.
 """

@@ -1,4 +1,7 @@
-"""Run the broker: `python -m swarm.capabilities.mcp.broker FOLDER IDLE_SECONDS`; it ends at once where one runs already."""
+"""Run the broker; exit at once if one runs already.
+
+Usage: `python -m swarm.capabilities.mcp.broker FOLDER IDLE_SECONDS`.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,9 @@ _LOOK_SECONDS = 0.05
 
 
 def main(arguments: list[str]) -> None:
-    """Serve until nobody needs it."""
+    """Serve until no worker or server is left."""
     folder, idle_seconds = Path(arguments[0]), float(arguments[1])
-    # Held for as long as this process lives. The SDK is loaded only by who has it.
+    # The lock is held until this process ends. Only its holder loads the SDK.
     lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     while not takes(lock):
         if _is_served(folder / SOCKET):

@@ -1,6 +1,6 @@
-"""How requests to an address show who is asking: with the login that a person made there, renewed once for all hosts.
+"""Authorise requests to an address with the person's login, which is renewed once for all hosts.
 
-Never raises into the protocol: a request that is not let in is an answer of the server's, and `refusal` says what to do about it.
+Nothing here raises into the protocol. A request that is not authorised gets the server's own answer, and `refusal` says what to do.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from swarm.store.connection import connect_async
 from swarm.store.outage import RedisError
 
 EARLY_SECONDS = 5.0
-"""How long before it expires a login is renewed, so that it does not under way."""
+"""How long before its expiry a login is renewed, so that it does not expire during a request."""
 _REDIS_SECONDS = 5.0
 _PAUSES = (0.2, 1.0, 3.0)
 _LOG_IN = "a person has to do that: swarm mcp login {name}"
 
 
 class Admission(httpx2.Auth):
-    """The requests of one server's connection."""
+    """Authorises the requests of one server's connection."""
 
     def __init__(self, launch: dict[str, Any]) -> None:
         self._name, self.refusal = launch["name"], ""
-        """Why the last request was not let in; empty if it was."""
+        """Why the last request was refused; empty if it was accepted."""
         given = {name.lower() for name in launch.get("headers", ())}
         way = launch.get("login")
         self._kept = None if way is None or "authorization" in given else _StoredLogin(way, launch["url"])
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
-        """Send it with what the login is good for now; one that is not let in once more, with a login that was renewed."""
+        """Send the request with the current token; after a refusal, send it once more with a renewed login."""
         token, why = await self._token(None)
         _show(request, token)
         response = yield request
@@ -49,12 +49,12 @@ class Admission(httpx2.Auth):
         self.refusal = self._explain(response, why)
 
     async def close(self) -> None:
-        """Let Redis go."""
+        """Close the connection to Redis."""
         if self._kept is not None:
             await self._kept.close()
 
     async def _token(self, refused: str | None) -> tuple[str, str]:
-        """What to send, or why there is nothing."""
+        """Return (token, "") or ("", reason)."""
         if self._kept is None:
             return "", ""
         try:
@@ -76,7 +76,7 @@ class Admission(httpx2.Auth):
 
 
 class _StoredLogin:
-    """A login in Redis. Reads it for each request, so that what others renew, replace or take back holds at once."""
+    """A login in Redis, read for each request: a renewal, replacement or removal by others holds at once."""
 
     def __init__(self, way: dict[str, Any], url: str) -> None:
         self._url, self._place, self._name = url, way["place"], name_of(way["person"], url)
@@ -86,11 +86,11 @@ class _StoredLogin:
         self._renewals: set[asyncio.Task[str]] = set()
 
     async def find_token(self, refused: str | None) -> str:
-        """What the server is sent; `refused` it does not accept any more. Raises `NotGranted`, `NotReached`, `SwarmError`, `RedisError`."""
+        """Return the token to send, never `refused`. Raises `NotGranted`, `NotReached`, `SwarmError`, `RedisError`."""
         _, granted = await self._read()
         if _is_good(granted, refused):
             return _token_of(granted)
-        # Begun, it comes to its end: the server may have taken back the old login when whoever wanted the new one hangs up.
+        # A renewal that has begun is completed even if the caller hangs up: the server may have revoked the old login.
         renewal = asyncio.create_task(self._take_turn(refused))
         self._renewals.add(renewal)
         renewal.add_done_callback(self._renewals.discard)
@@ -101,7 +101,7 @@ class _StoredLogin:
             lock_of(self._place, self._name), timeout=LOCK_SECONDS, blocking_timeout=PATIENCE_SECONDS
         )
         async with self._turn, lock:
-            # Whoever had the lock before may have renewed it.
+            # The previous holder of the lock may have renewed it.
             login, granted = await self._read()
             if _is_good(granted, refused):
                 return _token_of(granted)
@@ -122,14 +122,14 @@ class _StoredLogin:
     async def _read(self) -> tuple[Login, Granted]:
         found = await self._redis.hget(self._place, self._name)
         if found is None:
-            raise NotGranted("nobody is logged in to it any more")
+            raise NotGranted("this person has no login at it any more")
         login = Login.model_validate_json(found)
         if login.ended:
             raise NotGranted(f"the login has ended: {login.ended}")
         return login, self._seal.open(login.sealed)
 
     async def _write(self, login: Login) -> None:
-        # What it replaces may be of no use any more.
+        # The replaced login may no longer be valid.
         for pause in (*_PAUSES, None):
             try:
                 await self._redis.hset(self._place, self._name, login.model_dump_json())
@@ -146,7 +146,7 @@ class _StoredLogin:
 
 
 def describe_login(seal: Seal, granted: Granted) -> Login:
-    """What was granted, as it is kept."""
+    """Seal what was granted, as Redis keeps it."""
     renewable = bool(granted.get("machine") or granted["tokens"].get("refresh_token"))
     return Login(sealed=seal.close(granted), made_at=time.time(), expires_at=granted["expires_at"], renewable=renewable)
 

@@ -1,6 +1,6 @@
-"""One call at a server: what comes of it, in order, for whoever is connected, or will be.
+"""One call at a server: its events in order, for the connected worker or a later one.
 
-A call that waits for a person's answer has nobody connected: it is taken up again by its ticket, or ends when its time is over.
+A call that waits for a person's answer has no connection. A request with its ticket continues it; otherwise it ends after its hold time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ ASKED = "asked"
 
 
 class ServerCall:
-    """A call under way."""
+    """A running call."""
 
     def __init__(self, ticket: str) -> None:
         self.ticket = ticket
@@ -25,7 +25,7 @@ class ServerCall:
         self._expiry: asyncio.TimerHandle | None = None
 
     def start(self, work: Coroutine[Any, Any, Event]) -> None:
-        """Carry it out; the event that `work` returns is its last."""
+        """Carry the call out; the event that `work` returns is its last."""
         self._task = asyncio.create_task(self._carry_out(work))
 
     async def _carry_out(self, work: Coroutine[Any, Any, Event]) -> None:
@@ -33,24 +33,24 @@ class ServerCall:
 
     @property
     def has_ended(self) -> bool:
-        """Whether its last event is there."""
+        """Whether the call's last event has arrived."""
         return self._task is not None and self._task.done()
 
     @property
     def waits_for_answer(self) -> bool:
-        """Whether it goes on only when it is answered."""
+        """Whether the call continues only after an answer."""
         return self._answer is not None
 
     def tell(self, event: Event) -> None:
-        """Something has come of it."""
+        """Add an event of the call."""
         self._events.put_nowait(event)
 
     async def next_event(self) -> Event:
-        """What comes next of it."""
+        """Return the call's next event."""
         return await self._events.get()
 
     async def ask(self, requests: dict[str, Any]) -> Event:
-        """Have somebody asked, and wait for the answers, by the same names."""
+        """Send questions and wait for the answers, which have the same names."""
         self._answer = asyncio.get_running_loop().create_future()
         self.tell({ASKED: {"requests": requests, "state": None, "held": True}})
         try:
@@ -59,17 +59,17 @@ class ServerCall:
             self._answer = None
 
     def answer(self, answers: Event) -> None:
-        """What was answered; nothing is done with it if nobody asked."""
+        """Pass on the answers; ignored if the call asked nothing."""
         if self._expiry is not None:
             self._expiry.cancel()
         if self._answer is not None and not self._answer.done():
             self._answer.set_result(answers)
 
     def expire_in(self, seconds: float) -> None:
-        """End it if nobody has taken it up by then."""
+        """End the call unless a worker continues it within so many seconds."""
         self._expiry = asyncio.get_running_loop().call_later(seconds, self.end)
 
     def end(self) -> None:
-        """End it; its server is told."""
+        """End the call and notify its server."""
         if self._task is not None:
             self._task.cancel()

@@ -1,4 +1,4 @@
-"""What a server says as what a worker is told: plain data, with no type of the SDK in it. Pure."""
+"""Turn a server's messages into plain data for workers, without types of the SDK. Pure."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def render_result(result: types.CallToolResult) -> dict[str, Any]:
 
 
 def render_contents(contents: Iterable[Any]) -> dict[str, Any]:
-    """What a resource holds."""
+    """Render the contents of a resource."""
     text, images = render_blocks([types.EmbeddedResource(type="resource", resource=content) for content in contents])
     return {"text": text, "images": images, "is_error": False}
 
@@ -79,14 +79,14 @@ def _render_resource(resource: Any, lines: list[str], images: list[dict[str, str
 
 
 def describe_question(params: Any) -> dict[str, Any]:
-    """What a server asks of a person."""
+    """Describe a server's question to a person."""
     if isinstance(params, types.ElicitRequestURLParams):
         return {"mode": "url", "message": params.message, "url": params.url}
     return {"mode": "form", "message": params.message, "schema": params.requested_schema}
 
 
 def describe_error(error: BaseException) -> str:
-    """What went wrong, in a line; of a group what went wrong first."""
+    """Describe an error in one line; of a group, its first error."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return f"{error}"[:_ERROR_CHARACTERS] or type(error).__name__

@@ -1,7 +1,7 @@
 """Keep one server process: a program of its own, `python -I -S keeper.py COMMAND…`, between the broker and the server.
 
-The server has this program's descriptors 0 and 1 to itself. Guarantee: when this program has ended, no process that the server started
-is left, not even one that made a session of its own; it ends when the server does, and, as the server, when the broker is gone.
+Only the server uses this program's descriptors 0 and 1. This program ends when the server ends. It and the server end when the broker
+does. Guarantee: once this program has ended, no process that the server started is left, even in a session of its own.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from launcher import become_subreaper, descendants, send_signal  # type: ignore[
 
 
 def start(argv: list[str]) -> int:
-    """The server's process id; it is killed with this program."""
+    """Start the server and return its process id; it is killed with this program."""
     here = os.getpid()
     pid = os.fork()
     if pid == 0:
@@ -41,7 +41,7 @@ def start(argv: list[str]) -> int:
 
 
 def wait_for(pid: int) -> int:
-    """Its exit status, as a shell tells it."""
+    """Wait for the process and return its exit status as a shell reports it."""
     while True:
         ended, status = os.waitpid(-1, 0)
         if ended == pid:
@@ -61,11 +61,11 @@ def kill_all() -> None:
 
 
 def main(argv: list[str]) -> None:
-    """Start the server, wait for its end, leave nothing behind."""
+    """Start the server, wait for its end, then kill all its descendants."""
     become_subreaper()
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
     broker = os.getppid()
-    # What must not be made anew in git folders is there as long as the server may write.
+    # Names in git folders that must not be recreated exist for as long as the server may write.
     watch = CommandGuard(
         [word for word in argv[: argv.index("--")] if word.startswith("stub=")] if "--" in argv else []
     )
@@ -80,7 +80,7 @@ def main(argv: list[str]) -> None:
     signal.signal(signal.SIGTERM, end)
     if os.getppid() != broker:
         end()
-    # Only the server has its pipes: their end is told to both sides.
+    # Only the server holds its pipes, so both sides notice when they close.
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     os.dup2(null, 1)

@@ -1,7 +1,7 @@
-"""OAuth by the SDK's own client: a person's login at an address, and its renewal without them. Keeps nothing itself.
+"""OAuth by the SDK's own client: log a person in at an address, and renew the login without them. Stores nothing.
 
-What a login comes to is a document: `tokens`, `expires_at`, the `client` that it was granted to, and what was found of the
-authorisation server (`issued_by`, `resource`), without which the renewal would have to guess where to ask.
+A login is a document with `tokens`, `expires_at`, the `client` that it was granted to, and the authorisation server's metadata
+(`issued_by`, `resource`). Without the metadata a renewal would have to guess where to ask.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ _REFUSED = (400, 401, 403)
 
 
 class NotGranted(Exception):
-    """An authorisation server has said no, or something that is none; only a person can change that."""
+    """The authorisation server refused, or is none; only a person can change that."""
 
 
 class NotReached(Exception):
-    """Nothing is known of the login: another time it may be renewed."""
+    """The login's state is unknown; a later renewal may succeed."""
 
 
 class _CachedLogin:
-    """The SDK's storage, for as long as one login or renewal takes."""
+    """The SDK's storage for the duration of one login or renewal."""
 
     def __init__(self, client: OAuthClientInformationFull | None = None, tokens: OAuthToken | None = None) -> None:
         self.client, self.tokens = client, tokens
@@ -60,7 +60,7 @@ class _CachedLogin:
 
 
 class _Browsing(OAuthClientProvider):
-    """The code flow, with the scope that the configuration wants rather than what the server proposes."""
+    """The code flow with the configured scope instead of the one that the server proposes."""
 
     wanted = ""
 
@@ -80,9 +80,9 @@ async def log_in(
     scope: str = "",
     issuer: str = "",
 ) -> Granted:
-    """Log in through a browser: `show` is given the address to open, and `receive` gives the parameters that it came back with.
+    """Log in through a browser: `show` gets the address to open, `receive` returns the redirect's parameters.
 
-    Raises `NotGranted`, which says why.
+    Raises `NotGranted` with the reason.
     """
     method = "client_secret_post" if client_secret else "none"
     about: dict[str, Any] = {"redirect_uris": [redirect], "token_endpoint_auth_method": method}
@@ -106,7 +106,7 @@ async def log_in(
 
 
 async def log_in_as_client(url: str, client_id: str, client_secret: str, *, scope: str = "", issuer: str) -> Granted:
-    """Log in by what a client was given by an issuer, without a person; nobody else is shown it. Raises `NotGranted`, `NotReached`."""
+    """Log in with the credentials that an issuer gave to a client, without a person. Raises `NotGranted`, `NotReached`."""
     storage = _CachedLogin()
     provider = ClientCredentialsOAuthProvider(
         url, storage, client_id, client_secret, scope=scope or None, issuer=issuer
@@ -117,7 +117,7 @@ async def log_in_as_client(url: str, client_id: str, client_secret: str, *, scop
 
 
 async def renew(url: str, granted: Granted) -> Granted:
-    """The same login, with new tokens. Raises `NotGranted`, `NotReached`."""
+    """Return the login with new tokens. Raises `NotGranted`, `NotReached`."""
     if machine := granted.get("machine"):
         return await log_in_as_client(url, **machine)
     storage = _CachedLogin(
@@ -130,7 +130,7 @@ async def renew(url: str, granted: Granted) -> Granted:
     context = provider.context
     context.oauth_metadata = _read(OAuthMetadata, granted["issued_by"])
     context.protected_resource_metadata = _read(ProtectedResourceMetadata, granted["resource"])
-    context.token_expiry_time = 1.0  # long ago: its first request is the renewal, and it is stopped before any other
+    context.token_expiry_time = 1.0  # long ago: its first request is the renewal, and no other is sent
     flow = provider.async_auth_flow(httpx2.Request("POST", url))
     try:
         async with httpx2.AsyncClient(timeout=SECONDS) as http:
@@ -185,7 +185,7 @@ def _read(kind: Any, document: Any) -> Any:
 
 
 def _explain(response: httpx2.Response) -> str:
-    """What a server says that refuses; nothing else of its answer, which may be anything."""
+    """Return only the error of a refusal; the rest of the response may be anything."""
     try:
         told = response.json()
         said = [str(told[name])[:200] for name in ("error", "error_description") if told.get(name)]

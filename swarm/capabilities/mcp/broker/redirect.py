@@ -1,4 +1,4 @@
-"""Where a browser comes back to after a login: a port of this machine, or, where the browser is elsewhere, a line that is pasted."""
+"""Receive the browser's redirect after a login: on a local port, or as a line pasted from another machine."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Receive = Callable[[], Awaitable[dict[str, str]]]
 
 @asynccontextmanager
 async def listen(port: int, seconds: float) -> AsyncGenerator[tuple[str, Receive], None]:
-    """The address to come back to, and what waits for it: the parameters that it was called with, or that were pasted.
+    """Return the redirect address, and a function that waits for the parameters, called or pasted.
 
-    `port` 0 takes a free one. The wait raises `TimeoutError` after `seconds`.
+    `port` 0 takes a free port. The wait raises `TimeoutError` after `seconds`.
     """
     loop, found = asyncio.get_running_loop(), asyncio.get_running_loop().create_future()
 
@@ -35,7 +35,7 @@ async def listen(port: int, seconds: float) -> AsyncGenerator[tuple[str, Receive
         words = (await reader.readline()).decode("latin-1").split()
         good = len(words) > 1 and urlsplit(words[1]).path == PATH and take(words[1])
         body = _PAGE.format(
-            said="The login goes on where it was begun." if good else "There is no login here."
+            said="The login continues where it was begun." if good else "There is no login here."
         ).encode()
         status = "200 OK" if good else "404 Not Found"
         head = (
@@ -50,11 +50,11 @@ async def listen(port: int, seconds: float) -> AsyncGenerator[tuple[str, Receive
             loop.call_soon_threadsafe(take, line[:_MAX_LINE])
 
     async def receive() -> dict[str, str]:
-        # It ends with the process: nothing can stop a read of a terminal.
+        # The thread ends with the process: a read of a terminal cannot be interrupted.
         threading.Thread(target=read_pasted, daemon=True).start()
         return dict(await asyncio.wait_for(found, seconds))
 
-    # A client that is registered by hand is so for `localhost`, whatever that is here; any other for the address.
+    # A client that was registered by hand names `localhost`; any other names the address.
     host = "localhost" if port else "127.0.0.1"
     async with await asyncio.start_server(serve, host, port, limit=_MAX_LINE) as server:
         yield f"http://{host}:{server.sockets[0].getsockname()[1]}{PATH}", receive

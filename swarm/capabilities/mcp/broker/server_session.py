@@ -1,4 +1,4 @@
-"""One server that the broker holds: started when it is first asked for, listed once, ended with all that it started."""
+"""One server in the broker: started by the first request, listed once, ended with all its processes."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ _STOP_SECONDS = 10.0
 
 
 class CannotStart(Exception):
-    """A server has not started, or is not what it says; nothing was asked of it."""
+    """A server did not start, or breaks the protocol; no request reached it."""
 
 
 class ServerSession:
-    """A server, from its start to its end."""
+    """One run of a server."""
 
     def __init__(self, key: str, launch: dict[str, Any]) -> None:
         self.key, self.launch = key, launch
         self.run = secrets.token_hex(6)
-        """Tells this start of it from others: what it has in memory is this start's."""
+        """The id of this start; what the server holds in memory is lost with it."""
         self.about: dict[str, Any] = {}
-        """Its tools, its instructions, and what else it offers."""
+        """The server's tools, its instructions, and what else it offers."""
         self.used_at = time.monotonic()
         self.started_at = time.time()
         self.calls: dict[str, ServerCall] = {}
@@ -57,10 +57,10 @@ class ServerSession:
         self._said, self._admission = StderrTail(), Admission(launch)
         self._task = asyncio.create_task(self._live())
 
-    # -- its life ------------------------------------------------------------------------------------------
+    # -- start and end -------------------------------------------------------------------------------------
 
     async def ready(self) -> None:
-        """Wait until it is ready. Raises `CannotStart`."""
+        """Wait until the server is ready. Raises `CannotStart`."""
         seconds = float(self.launch["start_seconds"])
         try:
             await asyncio.wait_for(asyncio.shield(self._ready), seconds)
@@ -70,11 +70,11 @@ class ServerSession:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it has ended, or is about to."""
+        """Whether the server has ended, or is about to."""
         return self._task.done() or self._hung_up.is_set() or self._stop.is_set()
 
     async def end(self) -> None:
-        """End it, with its calls and all that it started."""
+        """End the server with its calls and all its processes."""
         self._stop.set()
         for call in list(self.calls.values()):
             call.end()
@@ -105,7 +105,7 @@ class ServerSession:
             await self._admission.close()
             if not self._ready.done():
                 self._ready.set_exception(CannotStart(f"{failure}{self._last_words()}"))
-                self._ready.exception()  # it may be that nobody waits
+                self._ready.exception()  # perhaps no request waits for it
             if home := self.launch.get("home"):
                 shutil.rmtree(home, ignore_errors=True)
 
@@ -131,10 +131,10 @@ class ServerSession:
     def _last_words(self) -> str:
         return f"; the last it said:\n{self._said.text}" if self._said.text else ""
 
-    # -- what is asked of it -------------------------------------------------------------------------------
+    # -- requests to the server-----------------------------------------------------------------------------
 
     def begin_call(self, ticket: str, request: Event) -> ServerCall:
-        """Begin a call of a tool; its events say what comes of it."""
+        """Begin a call of a tool and return it; its events carry the result."""
         call = ServerCall(ticket)
         self.calls[ticket] = call
         self.count += 1
@@ -174,7 +174,7 @@ class ServerSession:
             self.used_at = time.monotonic()
 
     async def ask(self, request: Event) -> Event:
-        """Carry out what needs no ticket: the server's resources and prompts."""
+        """Carry out a request without a ticket: the server's resources and prompts."""
         client = self._client
         assert client is not None
 
@@ -203,7 +203,7 @@ class ServerSession:
         except TimeoutError:
             return {
                 "failed": "time",
-                "why": f"it has not come to an end within {request['seconds']:g} s, and was told to stop",
+                "why": f"it did not end within {request['seconds']:g} s and was cancelled",
             }
         except MCPError as error:
             if self._hung_up.is_set() or error.error.code == _CLOSED:
@@ -224,10 +224,10 @@ class ServerSession:
             await asyncio.wait_for(asyncio.shield(self._task), 2.0)
         return {"failed": "ended", "why": f"it ended{self._last_words()}"}
 
-    # -- what it asks --------------------------------------------------------------------------------------
+    # -- requests of the server---------------------------------------------------------------------------
 
     async def _elicit(self, context: Any, params: Any) -> types.ElicitResult | types.ErrorData:
-        # Over pipes a question does not say which call it is about; all of them are calls for the same person.
+        # Over pipes a question does not name its call; all calls are for the same person.
         waiting = [call for call in self.calls.values() if not call.waits_for_answer and not call.has_ended]
         if not waiting:
             return types.ElicitResult(action="cancel")
@@ -259,7 +259,7 @@ def _elicited(given: Event) -> types.ElicitResult:
 
 
 async def _all_pages(fetch: Callable[..., Awaitable[Any]], what: str) -> list[Any]:
-    """All of a list, up to a bound that nobody's list should reach."""
+    """Read a whole list of the server, up to a generous bound."""
     found: list[Any] = []
     cursor = None
     for _ in range(_PAGES):

@@ -1,16 +1,16 @@
 """The broker's socket: workers' requests in, lines of events out.
 
-A connection carries one request at a time, a line of JSON `{"do": …}`; what comes of it are lines, the last of which has none of
-`progress`. `key` names a server; one that does not run yet answers `{"unknown": true}`, and is then given with `start`.
+A connection carries one request at a time, a line of JSON `{"do": …}`. The answer is one or more lines; only the last has no `progress`.
+`key` names a server. One that does not run yet answers `{"unknown": true}`; the worker then sends `start`.
 
     start  key, launch             → about, run | failed, why
     call   key, ticket, tool, given, seconds, answers?, state?, hold   → progress*, then asked | result | failed, why; each with run
     resources | read uri | prompts | prompt name, given                → result | failed, why
-    end    job? owner? workspace?  → ended: how many servers
-    state                          → servers: what runs
+    end    job? owner? workspace?  → ended: number of servers
+    state                          → servers: those that run
 
-Whoever hangs up ends his call. A call that asks (`asked` with `held`) is kept for `hold` seconds: the same ticket with `answers` goes on
-with it.
+A worker that hangs up ends its call. A call that asks (`asked` with `held`) is kept for `hold` seconds: a request with its ticket and
+`answers` continues it.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from swarm.capabilities.mcp.places import SOCKET
 
 log = logging.getLogger("swarm.mcp")
 LINGER_SECONDS = 3.0
-"""How long it stays without a worker that is connected."""
+"""How long the broker runs without a connected worker."""
 EMPTY_SECONDS = 120.0
-"""How long it stays without a server."""
+"""How long the broker runs without a server."""
 _LOOK_SECONDS = 0.5
 _TRY_AGAIN_SECONDS = 20.0
-"""For how long a server that did not start is not started again."""
+"""How long a server that failed to start is not started again."""
 _MAX_LINE_BYTES = 64 * 1024 * 1024
 
 
@@ -53,7 +53,7 @@ class Broker:
         self._ended = asyncio.Event()
 
     async def run(self) -> None:
-        """Serve until nobody needs it. Whoever calls it has the folder's lock."""
+        """Serve until no worker or server is left. The caller holds the folder's lock."""
         place = self._folder / SOCKET
         place.unlink(missing_ok=True)
         server = await asyncio.start_unix_server(self._serve, place, limit=_MAX_LINE_BYTES)
@@ -79,7 +79,7 @@ class Broker:
         elif now - self._alone_since > LINGER_SECONDS:
             self._ended.set()
         if now - self._empty_since > EMPTY_SECONDS:
-            # Workers that are connected find another one, should they need it.
+            # Connected workers start another broker if they need one.
             self._ended.set()
 
     async def _end(self, servers: list[ServerSession]) -> None:
@@ -128,7 +128,7 @@ class Broker:
         if starts:
             one = self._servers[key] = ServerSession(key, launch)
         elif launch.get("home"):
-            # It was made for a process that is not started.
+            # The HOME was made for a process that is not started.
             shutil.rmtree(launch["home"], ignore_errors=True)
         if one is None or one.has_ended:
             return {"failed": "start", "why": why}
@@ -146,11 +146,11 @@ class Broker:
     ) -> None:
         ticket, call = request["ticket"], one.calls.get(request["ticket"])
         if request.get("resumed") and (call is None or not call.waits_for_answer):
-            return await _say(writer, {"failed": "lost", "why": "the call that asked is not there any more"})
+            return await _say(writer, {"failed": "lost", "why": "the call that asked has ended"})
         if call is not None and call.waits_for_answer and "answers" in request:
             call.answer(request["answers"])
         else:
-            # One of this ticket that is still there is about to end: whoever waited for it has hung up.
+            # A call that still has this ticket is about to end: its worker hung up.
             call = one.begin_call(ticket, request)
         try:
             while True:
@@ -174,7 +174,7 @@ class Broker:
             for one in self._servers.values()
             if wanted and all(one.launch[name] == value for name, value in wanted.items())
         ]
-        # Whoever says so need not wait until they are gone.
+        # The caller need not wait until they have ended.
         self._endings.add(ending := asyncio.create_task(self._end(found)))
         ending.add_done_callback(self._endings.discard)
         return len(found)
@@ -198,7 +198,7 @@ async def _say(writer: asyncio.StreamWriter, event: Event) -> None:
 
 
 async def _first(call: ServerCall, reading: asyncio.Task[bytes]) -> Event | None:
-    """What comes next of a call; None if its worker hangs up, or says anything, first."""
+    """Return a call's next event; None if its worker hangs up, or sends anything, first."""
     event = asyncio.create_task(call.next_event())
     await asyncio.wait([event, reading], return_when=asyncio.FIRST_COMPLETED)
     if event.done():

@@ -1,4 +1,4 @@
-"""How the broker reaches a server: a process that it starts and that nothing of is left, or a URL."""
+"""Connect the broker to a server: a process that it starts and cleans up, or a URL."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from swarm.capabilities.mcp.broker.admission import Admission
 
 KEEPER = Path(__file__).with_name("keeper.py")
 _KEPT_BYTES = 4_096
-"""Of what a server says on its standard error: its last words, for whoever has to find out why it ended."""
+"""How much of a server's standard error is kept, from its end, to explain why it ended."""
 _CONNECT_SECONDS, _SILENCE_SECONDS = 30.0, 3_600.0
 
 
 class StderrTail:
-    """The end of what a server wrote to its standard error; a pipe, so that it fills no disk."""
+    """The end of a server's standard error, read through a pipe so that it fills no disk."""
 
     def __init__(self) -> None:
         self._kept = b""
@@ -45,11 +45,11 @@ class StderrTail:
 
     @property
     def text(self) -> str:
-        """What is kept, as lines; empty if it said nothing."""
+        """The kept end as lines; empty if the server wrote nothing."""
         return self._kept.decode("utf-8", "replace").strip()
 
     def close(self) -> None:
-        """Let the pipe go, with what has not been read yet kept."""
+        """Close the pipe after reading the rest of it."""
         self._read_rest()
         asyncio.get_running_loop().remove_reader(self._reading)
         self.file.close()
@@ -67,9 +67,9 @@ class StderrTail:
 async def open_transport(
     launch: dict[str, Any], ended: asyncio.Event, said: StderrTail, admission: Admission
 ) -> AsyncGenerator[Any, None]:
-    """The streams to a server; `ended` is set when it has hung up; `admission` is of its requests.
+    """Open the streams to a server; set `ended` when it hangs up; authorise its requests by `admission`.
 
-    What a launch holds is said by `swarm.capabilities.mcp.launch`.
+    `swarm.capabilities.mcp.launch` documents a launch.
     """
     match launch["transport"]:
         case "stdio":
