@@ -225,7 +225,7 @@ EXPECTED: dict[str, Loaded | Refused | Disabled] = {
         [
             *("`effort` 'minimal'", "`sandbox_mode` 'True'", "unknown and without effect: `tui`"),
             "effect: `features`",
-            "`skills` is no list of names",
+            "`skills` is not a list of names",
         ],
     ),
     "codex/agents/nameless.toml": Loaded({"name": "nameless"}, ["no `name`", "'danger-full-access' is not supported"]),

@@ -128,4 +128,4 @@ def test_only_a_list_of_words_is_a_program(tmp_path: Path) -> None:
     assert program.warnings == []
     [note], _ = read("/fix-it now")
     assert note.command == [] and "no list of words" in note.warnings[0]
-    assert read("[]") == ([], ["`command` is a list, and no program with its arguments"])
+    assert read("[]") == ([], ["`command` is a list, not a program with its arguments"])
