@@ -240,7 +240,7 @@ BROKEN = {
     "@tool(name='Bash')\ndef f(a: int): 'd'": "there is a tool 'Bash' already",
     "@tool(name='read_file')\ndef f(a: int): 'd'": "there is a tool 'read_file' already",
     "def f(a: int):\n    '''d\n\n    Args:\n        b: x\n    '''": "describes 'b', which is not one of",
-    "class C:\n    @tool\n    def f(self): 'd'": "not at the top level",
+    "class C:\n    @tool\n    def f(self): 'd'": "move it to the top level",
 }
 
 
