@@ -41,8 +41,8 @@ class Setup(BaseModel):
     def program(self) -> list[str]:
         """The program in a script's first line (`#!`), with its arguments; empty for plain shell text.
 
-A shell gets the script by `-c`, any other program as descriptor 20.
-"""
+        A shell gets the script by `-c`, any other program as descriptor 20.
+        """
         words = self.command.partition("\n")[0].removeprefix("#!").split()
         if not self.command.startswith("#!") or not words:
             return []

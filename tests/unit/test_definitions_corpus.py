@@ -161,7 +161,7 @@ EXPECTED: dict[str, Loaded | Refused | Disabled] = {
     "claude/no-prompt.md": Refused("no prompt"),
     "claude/tools-are-a-number.md": Refused("an entry of `tools` is 7"),
     "claude/unbalanced-pattern.md": Refused("'Bash(git log' in `tools`"),
-    "claude/tools-twice.md": Refused("there twice"),
+    "claude/tools-twice.md": Refused("written twice"),
     "claude/broken-line.md": Refused("'this line says nothing' is no `key: value` line", 5),
     "claude/latin-1.md": Refused("not UTF-8", 3),
     "claude/utf-16.md": Refused("UTF-16", 1),

@@ -174,7 +174,9 @@ class _ServerReader:
             self._report(path, f"the MCP server {show(name)} cannot be used: {error}", "Correct it there.")
             return
         for note in entry.notes:
-            self._report(path, f"part of the MCP server {show(name)} is not understood: {note}", "The rest of the entry holds.")
+            self._report(
+                path, f"part of the MCP server {show(name)} is not understood: {note}", "The rest of the entry holds."
+            )
         server = entry.server
         if server is not None and (
             name in self.refused["any"] or (scope == "project" and name in self.refused["project"])

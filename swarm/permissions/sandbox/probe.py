@@ -1,4 +1,4 @@
-"""Find out which sandbox works on this host, by running a command in it; once per process, when first asked."""
+"""Finds the sandbox that works on this host by a trial command, once per process on first use."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _USER_NAMESPACES = (
 )
 _INSTALL = "install bubblewrap with the system's package manager"
 _TRIAL = 'echo in > "$TMPDIR/in" && ! { echo out > out; } 2>/dev/null && ! cat "$0" 2>/dev/null && echo held'
-"""Writes where it may, tries to write where it may not, tries to read what was not given."""
+"""Writes to an allowed place, and tries to write and read at forbidden ones."""
 
 
 def choose_backend(wanted: Wanted = "auto") -> Backend | NoSandbox:
-    """Bubblewrap where it works, else Landlock; or the one that was `wanted`. The answer is kept for this process."""
+    """Choose bubblewrap if it works, else Landlock, or the `wanted` backend. The result is cached for this process."""
     return _choose(wanted)
 
 
@@ -83,7 +83,7 @@ def _try_landlock(abi: int, note: str) -> Backend | NoSandbox:
 
 
 def _try(backend: Backend) -> str | None:
-    """Run a command that a working sandbox lets end well; what was in the way otherwise."""
+    """Run a trial command; returns None if the sandbox works, else the reason."""
     with tempfile.TemporaryDirectory(prefix="swarm-sandbox-") as folder:
         root = Path(folder).resolve()
         workspace, scratch, secret = root / "workspace", root / "scratch", root / "secret"
@@ -120,6 +120,6 @@ def _remedy_for_namespaces() -> str:
 
 
 def confine_argv(policy: SandboxPolicy, backend: Backend, argv: list[str]) -> list[str]:
-    """The command that runs `argv` under `policy`. Raises `CannotConfine` where the backend cannot hold it."""
+    """Return the command that runs `argv` under `policy`. Raises `CannotConfine` if the backend cannot enforce it."""
     wrap = bubblewrap.wrap if backend.name == "bubblewrap" else landlock.wrap
     return wrap(backend, policy, argv)
