@@ -194,7 +194,7 @@ def read_model(model: str, warnings: list[str]) -> str | None:
     """Return an alias or full id of a Claude model; any other model becomes `inherit`, with a warning."""
     plain = re.sub(r"\[\w+\]$", "", model.removeprefix("anthropic/")).strip()
     if plain != model.removeprefix("anthropic/"):
-        warnings.append(f"of the model {show(model)} only {plain!r} is used")
+        warnings.append(f"only {plain!r} of the model {show(model)} is used")
     if plain.lower() in _MODEL_ALIASES:
         return plain.lower()
     if plain.lower() == "default":

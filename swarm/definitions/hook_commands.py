@@ -2,7 +2,7 @@
 
 Deliberately tiny. A command is known if it is plain words that begin with a script's path, or with an interpreter and a script's path.
 Shell syntax (pipes, variables, `-c`, patterns) is not known, nor are programs that depend on their folder (`make`, `npm test`,
-`python -m`). Such a command may only run in a sandbox. A known command runs without a shell, so its words mean exactly what is read here.
+`python -m`). Such a command may only run in a sandbox. A known command runs without a shell, so its words have no other meaning.
 """
 
 from __future__ import annotations

@@ -152,9 +152,7 @@ def read_duties(keys: Mapping[str, Any], *, check: str, rubric: str) -> dict[str
     if check or rubric:
         duties["outcome"] = _read_outcome({"check": check, "rubric": rubric, **given})
     elif given:
-        raise Unusable(
-            "there is neither a `check` nor a `rubric`", "Add one, or leave `tries` and `checkTimeout` away."
-        )
+        raise Unusable("it has neither a `check` nor a `rubric`", "Add one, or remove `tries` and `checkTimeout`.")
     if keys.get("coordination") is not None:
         duties["coordination"] = _read_rules(keys["coordination"])
     return duties

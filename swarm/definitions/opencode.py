@@ -176,7 +176,7 @@ def explain_prompt(prompt: object) -> list[str]:
     """Warn about parts of a prompt that have no effect here: `{env:…}` and a bare file name."""
     warnings = []
     if isinstance(prompt, str) and _VARIABLE.search(prompt):
-        warnings.append("`{env:…}` in its prompt is left as it is: variables may hold secrets")
+        warnings.append("`{env:…}` in its prompt is not replaced, because variables may hold secrets")
     if isinstance(prompt, str) and _BARE_FILE.fullmatch(prompt.strip()):
         warnings.append(f"its prompt is the text {show(prompt.strip())}; write {{file:…}} around it to read the file")
     return warnings

@@ -152,7 +152,7 @@ def locate(reference: str, folder: Path, root: Path | None) -> Path:
     except (OSError, RuntimeError, ValueError) as error:
         raise Unusable(f"the file name {show(reference)} is not valid", remedy) from error
     if not inside:
-        raise Unusable(f"it names {show(reference)}, which lies outside of the project", remedy)
+        raise Unusable(f"it names {show(reference)}, which lies outside the project", remedy)
     return path
 
 

@@ -97,7 +97,7 @@ def _by_mode(call: JudgedCall, planned: bool) -> Judgement:
             is_inside(path, folder, call.workspace) for folder in (call.workspace, *call.folders)
         ):
             return Judgement("allow", "edits in the workspace are allowed in the mode acceptEdits")
-        return Judgement("ask", "the file is outside of the workspace")
+        return Judgement("ask", "the file is outside the workspace")
     return Judgement("ask", f"{tool} has effects and no rule allows this call")
 
 
@@ -215,10 +215,10 @@ def _is_plan_file(call: JudgedCall) -> bool:
 
 def _plan_reason(call: JudgedCall) -> str:
     where = f" except the plan file {call.plan_file}" if call.plan_file is not None else ""
-    return f"in plan mode nothing may be changed{where}: {call.tool} was not carried out"
+    return f"nothing may be changed in plan mode{where}, so {call.tool} was not carried out"
 
 
 def by_rule(action: Action, rule: Rule) -> Judgement:
-    words = {"deny": "denied by", "ask": "must be asked about by", "allow": "allowed by"}[action]
+    words = {"deny": "denied by", "ask": "needs an approval by", "allow": "allowed by"}[action]
     limit = f", which leaves only {', '.join(rule.unless)[:200]}" if rule.unless and action != "allow" else ""
     return Judgement(action, f"{words} the rule {rule.text} of {rule.source}{limit}", rule)

@@ -87,7 +87,7 @@ class Ceiling(BaseModel):
             return ""
         shown = workspace if str(real) == workspace else f"{workspace} (which is {real})"
         return (
-            f"the workspace {shown} is in none of the folders that the worker on {host} allows: "
+            f"the workspace {shown} is outside the folders that the worker on {host} allows: "
             f"{', '.join(map(str, self.workspaces))}. Work below one of them, or add the folder to SWARM_WORKSPACES "
             "where the worker runs"
         )

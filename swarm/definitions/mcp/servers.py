@@ -140,7 +140,7 @@ class MissingVariables(ConfigurationError):
         self.server, self.absent, self.withheld = server, absent, withheld
         reasons = [f"{', '.join(absent)} not set in the worker's environment"] if absent else []
         if withheld:
-            reasons.append(f"{', '.join(withheld)} not among those that SWARM_MCP_ENV lets servers have")
+            reasons.append(f"{', '.join(withheld)} not allowed for servers by SWARM_MCP_ENV")
         super().__init__(f"the MCP server {server!r} cannot be started: {'; '.join(reasons)}")
 
 

@@ -36,7 +36,7 @@ def add_entry(path: Path, name: str, entry: dict[str, Any], *, replace: bool = F
     if not isinstance(servers, dict):
         raise ConfigurationError(f"{path}: `mcpServers` is not a table; correct it there first")
     if name in servers and not replace:
-        raise ConfigurationError(f"{path} has a server {show(name)} already; --replace puts this one in its place")
+        raise ConfigurationError(f"{path} has a server {show(name)} already; replace it with --replace")
     servers[name] = entry
     _save(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
     return server

@@ -38,7 +38,7 @@ class ToolContext:
     def sleep(self, seconds: float) -> None:
         """Wait for some seconds. Raises `ToolStopped` as soon as the call must end."""
         if self._stopped.wait(seconds):
-            raise ToolStopped(f"{self.tool} was told to stop")
+            raise ToolStopped(f"{self.tool} must stop")
 
     def progress(self, line: str) -> None:
         """Report progress in one line, which people see in the tree, on the page and while they follow the job."""

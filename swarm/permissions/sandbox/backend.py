@@ -9,7 +9,7 @@ from swarm.core.errors import ToolError
 
 Promise = Literal["files", "network", "signals", "processes", "metadata", "settings", "process count"]
 PROMISES: dict[Promise, str] = {
-    "files": "nothing is read or written outside of what the agent was given",
+    "files": "nothing is read or written outside the agent's files",
     "network": "no network, and no socket of another program",
     "signals": "other agents' processes cannot be signalled or traced",
     "processes": "other agents' processes cannot be seen",

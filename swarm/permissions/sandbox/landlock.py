@@ -36,19 +36,19 @@ def wrap(backend: Backend, policy: SandboxPolicy, argv: list[str]) -> list[str]:
     """Return the command that runs `argv` under the policy. Raises `CannotConfine` if Landlock cannot express it."""
     if policy.network:
         raise CannotConfine(
-            "This agent may use the network, and Landlock cannot keep a process from this host's own services while it "
-            "reaches others. Install bubblewrap and slirp4netns on this host."
+            "This agent may use the network, and Landlock cannot block this host's own services for it. "
+            "Install bubblewrap and slirp4netns on this host."
         )
     for path in hidden_paths(policy):
         raise CannotConfine(
-            f"{path} must stay hidden, lies in a folder that this agent may read, and Landlock cannot take it away "
-            "from there. Install bubblewrap on this host, or move one of the two."
+            f"{path} must stay hidden, but it lies in a folder that this agent may read, and Landlock cannot hide it there. "
+            "Install bubblewrap on this host, or move one of the two."
         )
     given = [policy.workspace, *policy.writable]
     for path in own_folders(given) if not policy.read_only else ():
         raise CannotConfine(
-            f"{path} is part of the swarm that runs this agent, lies in a folder that it may write, and Landlock cannot "
-            f"keep it from being changed there. {WORK_ON_ITSELF}, or install bubblewrap on this host."
+            f"{path} is part of the swarm that runs this agent and lies in a folder that the agent may write, and Landlock "
+            f"cannot protect it there. {WORK_ON_ITSELF}, or install bubblewrap on this host."
         )
     readable = [*SYSTEM_FOLDERS, *public_configuration(), PROCESSORS, *python_folders(), *policy.readable]
     writable = [policy.scratch]

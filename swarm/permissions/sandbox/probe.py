@@ -41,7 +41,7 @@ def _choose(wanted: Wanted) -> Backend | NoSandbox:
     if wanted == "off":
         return NoSandbox("it is switched off", "set `sandbox` to `auto`")
     if sys.platform != "linux":
-        return NoSandbox(f"there is none for {sys.platform}", "run the workers on Linux, in a container for example")
+        return NoSandbox(f"no sandbox supports {sys.platform}", "run the workers on Linux, in a container for example")
     abi = landlock_abi()
     tried: list[NoSandbox] = []
     if wanted in ("auto", "bubblewrap"):
@@ -74,9 +74,9 @@ def _try_bubblewrap(abi: int) -> Backend | NoSandbox:
 def _try_landlock(abi: int, note: str) -> Backend | NoSandbox:
     if abi < landlock.OLDEST_ABI:
         found = f"the kernel's Landlock has version {abi}" if abi else "the kernel has no Landlock"
-        return NoSandbox(found, f"a kernel with Landlock {landlock.OLDEST_ABI}, Linux 6.2 or newer, would do as well")
+        return NoSandbox(found, f"a kernel with Landlock {landlock.OLDEST_ABI}(Linux 6.2 or newer) is an alternative")
     if not make_filter("landlock", network=False, read_only=True, abi=abi):
-        return NoSandbox(f"the system calls of {os.uname().machine} are not known, which Landlock needs beside it")
+        return NoSandbox(f"the system calls of {os.uname().machine} are not known, and Landlock needs a filter of them")
     backend = Backend("landlock", landlock.promises_of(abi, root=os.geteuid() == 0), abi=abi, note=note)
     complaint = _try(backend)
     return backend if complaint is None else NoSandbox(f"Landlock does not work here ({complaint})")

@@ -90,7 +90,7 @@ def _allow_shell(command: ShellCommand, call: JudgedCall, folders: list[Path] | 
     if command.doubt:
         return f"the command is not understood: {command.doubt}"
     if command.parts and (folders is None or not all(is_inside(str(folder), call.workspace) for folder in folders)):
-        return "no rule allows it outside of the workspace"
+        return "no rule allows it outside the workspace"
     # A lasting approval covers only a whole command.
     usable = allowing if len(command.parts) == 1 else [rule for rule in allowing if not rule.plain]
     return _allow_parts(command, call, folders, usable)
