@@ -51,7 +51,7 @@ from swarm.agent.entries import (
     ToolStarted,
     Verdict,
 )
-from swarm.agent.state import AgentState, ReplyText
+from swarm.agent.state import HistoryState, ReplyText
 from swarm.core.errors import JournalError
 from swarm.definitions.tools import Kind, row_of
 from swarm.models import Block, Usage
@@ -63,7 +63,7 @@ OVERFLOWED = "model_context_window_exceeded"
 
 
 @dataclass
-class History(AgentState):
+class History(HistoryState):
     """What the entries so far amount to; `apply` takes in the next one."""
 
     def apply(self, entry: Entry) -> None:

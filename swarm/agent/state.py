@@ -108,7 +108,7 @@ class HookState:
 
 
 @dataclass
-class AgentState:
+class HistoryState:
     """What a journal amounts to. For reading, as its parts; only `swarm.agent.history` changes it."""
 
     agent_id: str

@@ -24,7 +24,9 @@ from swarm.cli.tree_view import render_tree
 from swarm.client.event_feed import EventFeed
 from swarm.client.swarm import Job, Swarm
 from swarm.core.errors import UnknownAgent
+from swarm.core.ids import root_agent_id
 from swarm.core.records import Event, JobView
+from swarm.streaming.events import AgentEnded
 from swarm.streaming.live.reader import LiveReader, WatchedJob
 
 _TAKE_SECONDS = 0.125
@@ -228,6 +230,8 @@ class LineDisplay(Display):
         if event.kind not in _WORTH_A_LINE or (event.kind == "message" and event.fields.get("to") != "user"):
             return ""
         told = self._notifier.happened(event)
+        if isinstance(told, AgentEnded) and told.agent_id == root_agent_id(self._job.id):
+            told = told.model_copy(update={"reason": ""})  # the note after the last line gives it
         return "" if told is None else say_event(told)
 
     def _say(self, at: float, what: str) -> None:

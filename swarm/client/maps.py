@@ -26,7 +26,7 @@ from swarm.core.plain import clean
 from swarm.core.records import NANO
 from swarm.core.settings import Settings
 from swarm.mailbox import USER
-from swarm.permissions.ceiling import UNLIMITED, Ceiling, Request
+from swarm.permissions.ceiling import UNLIMITED, Ceiling, Privileges
 from swarm.store.fields import agent_fields, job_fields
 from swarm.store.outage import Outage, follow
 from swarm.store.prefixes import digest_of
@@ -140,7 +140,7 @@ class Map:
         ceiling = self._swarm.ceiling
         if ceiling != UNLIMITED:
             ceiling.hold(wanted_of(spec, str(folder), self._maps.rules(self.id)))
-            ceiling.hold(Request(budget_usd=self.view().budget_usd or math.inf))
+            ceiling.hold(Privileges(budget_usd=self.view().budget_usd or math.inf))
 
     def cancel(self, reason: str = "its map was cancelled by a person", *, by: str = USER) -> None:
         """Begin no further lines, and cancel those that run; results that are there stay. `by` says who did."""
@@ -185,7 +185,7 @@ def prepare_map(
     """Check the order for a map, as `prepare_order` does for a job."""
     lines = check_lines(order.over)
     prompts = fill_prompts(order.prompt, lines)
-    ceiling.hold(Request(budget_usd=order.budget_usd))
+    ceiling.hold(Privileges(budget_usd=order.budget_usd))
     line = order.line(prompts[0])
     if line.ask_seconds is None:
         line = replace(line, ask_seconds=0.0)

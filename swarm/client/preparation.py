@@ -36,7 +36,7 @@ from swarm.definitions.model import AgentDefinition, Isolation, Outcome, Permiss
 from swarm.definitions.setups import Setup
 from swarm.models import Usage
 from swarm.models.catalogue import cost_usd, resolve_model
-from swarm.permissions.ceiling import UNLIMITED, Ceiling, Request
+from swarm.permissions.ceiling import UNLIMITED, Ceiling, Privileges
 from swarm.permissions.definition_rules import definition_rules
 from swarm.permissions.modes import MODES, first_mode
 from swarm.permissions.rules import Action, Rules, parse_rule
@@ -232,8 +232,8 @@ def _choose_limits(order: Order, definition: AgentDefinition, place: _JobPlace) 
     return limits.model_copy(update=most)
 
 
-def _wanted_by(order: Order, folder: Path) -> Request:
-    return Request(
+def _wanted_by(order: Order, folder: Path) -> Privileges:
+    return Privileges(
         workspace=folder,
         mode=order.mode,
         network=order.network,
@@ -243,11 +243,11 @@ def _wanted_by(order: Order, folder: Path) -> Request:
     )
 
 
-def wanted_of(spec: AgentSpec, workspace: str, rules: str) -> Request:
+def wanted_of(spec: AgentSpec, workspace: str, rules: str) -> Privileges:
     """What a job has, by its root, its folder and its rules (JSON), as if somebody had ordered it."""
     known = Rules.model_validate_json(rules).rules if rules else ()
     modes = [spec.mode, *([spec.after_plan] if spec.after_plan is not None else [])]
-    return Request(
+    return Privileges(
         workspace=workspace,
         mode=max(modes, key=MODES.index),
         network=spec.network,

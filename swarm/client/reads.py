@@ -20,7 +20,7 @@ from swarm.client.preparation import find_workspace
 from swarm.client.project import gather
 from swarm.core.records import AgentView, Event, JobView, read_event
 from swarm.mailbox import Message
-from swarm.permissions.ceiling import Request
+from swarm.permissions.ceiling import Privileges
 from swarm.store.questions import Question
 
 READS = Table()
@@ -256,7 +256,7 @@ def list_agent_types(
     if folder is None:
         raise BadRequest("the query: workspace: name the folder that the job is to work in", "workspace")
     place = find_workspace(folder)
-    call.swarm.ceiling.hold(Request(workspace=place))
+    call.swarm.ceiling.hold(Privileges(workspace=place))
     found = gather(place, call.swarm.settings)
     types = [one for _, one in sorted(found.catalogue.definitions.items()) if one.mode != "subagent"]
     untrusted = found.grants and not found.trusted

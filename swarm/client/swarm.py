@@ -28,7 +28,7 @@ from swarm.core.log import EventLog
 from swarm.core.records import AgentView, JobView
 from swarm.core.settings import Settings, load_settings
 from swarm.mailbox import USER
-from swarm.permissions.ceiling import UNLIMITED, Ceiling, Request
+from swarm.permissions.ceiling import UNLIMITED, Ceiling, Privileges
 from swarm.permissions.modes import AFTER_PLAN, MODES
 from swarm.store.connection import connect, hide_password, redis_url
 from swarm.store.external_events import KEEP_SECONDS, ExternalEvent, ExternalEvents
@@ -189,7 +189,7 @@ class Swarm:
         """
         if not mode and (most := self.ceiling.bound_mode(AFTER_PLAN)) != AFTER_PLAN:
             mode = most
-        self.ceiling.hold(Request(mode=next((one for one in MODES if one == mode), None), allow=always))
+        self.ceiling.hold(Privileges(mode=next((one for one in MODES if one == mode), None), allow=always))
         self.publish(self.questions.answer(question_id, answer, reason=reason, mode=mode, by=by, always=always))
 
     def event(self, key: str, data: str = "", *, keep_seconds: float = KEEP_SECONDS, by: str = USER) -> ExternalEvent:

@@ -22,7 +22,7 @@ _KEY_COMMAND = "`swarm keys add NAME"
 
 
 @dataclass(frozen=True)
-class Request:
+class Privileges:
     """The requested values of an order or a job that ceilings limit."""
 
     workspace: str | Path = ""
@@ -92,7 +92,7 @@ class Ceiling(BaseModel):
             "where the worker runs"
         )
 
-    def hold(self, wanted: Request) -> None:
+    def hold(self, wanted: Privileges) -> None:
         """Raise `BeyondCeiling` for the first value above this ceiling."""
         mode, budget = wanted.mode, wanted.budget_usd
         if wanted.workspace and not self._has_folder(Path(os.path.realpath(wanted.workspace))):

@@ -57,7 +57,7 @@ class Command:
         entering = argv[1:4] == ["-I", "-S", os.path.join(_SANDBOX, "enter.py")] and "--" in argv
         words = argv[4 : argv.index("--")] if entering else []
         self._outer = "outer=1" in words
-        self._watch = _import("holding").Watch(words) if any(word.startswith("look=") for word in words) else None
+        self._watch = _import("guard").CommandGuard(words) if any(word.startswith("look=") for word in words) else None
         if self._watch is not None:
             self._watch.begin()
         if entering:

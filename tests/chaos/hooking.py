@@ -153,10 +153,10 @@ def _judge(fleet: Fleet, jobs: list[Job], told: Counter[str], asked: Counter[str
     )
     for job in jobs:
         agent_id = job.view().root_id
-        hook_state = [entry for entry in fleet.swarm.journal(agent_id) if isinstance(entry, Hooked)]
-        found.events += len(hook_state)
-        found.doubled += [event for event, times in Counter(one.event for one in hook_state).items() if times > 1]
-        for one in hook_state:
+        heard = [entry for entry in fleet.swarm.journal(agent_id) if isinstance(entry, Hooked)]
+        found.events += len(heard)
+        found.doubled += [event for event, times in Counter(one.event for one in heard).items() if times > 1]
+        for one in heard:
             outcomes = {run.outcome for run in one.runs}
             found.interrupted += outcomes == {"interrupted"}
             event = f"{agent_id}/{one.event}"

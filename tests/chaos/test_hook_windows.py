@@ -89,15 +89,13 @@ def test_no_hook_runs_twice_for_one_event(
     line.see_through(job)
     assert done.exists(), "it died there"
     entries = list(line.fleet.swarm.journal(job.view().root_id))
-    hook_state = [entry for entry in entries if isinstance(entry, Hooked)]
-    interrupted = [one for one in hook_state if any(run.outcome == "interrupted" for run in one.runs)]
-    assert len(interrupted) == lost and len({one.event for one in hook_state}) == len(hook_state)
+    heard = [entry for entry in entries if isinstance(entry, Hooked)]
+    interrupted = [one for one in heard if any(run.outcome == "interrupted" for run in one.runs)]
+    assert len(interrupted) == lost and len({one.event for one in heard}) == len(heard)
     commands = (line.fleet.workspace / "told").read_text().split("\n")[:-1]
     for told in (commands, asked):
         assert max(Counter(told).values(), default=1) == 1, told
-        assert {event.partition("/")[2] for event in told} >= {
-            one.event for one in hook_state if one not in interrupted
-        }
+        assert {event.partition("/")[2] for event in told} >= {one.event for one in heard if one not in interrupted}
     # A call that nobody knows the word about is not run; the script does not make it again.
     refused = [one for one in interrupted if one.decision == "deny"]
     effects = (line.fleet.workspace / "effect").read_text().count("effect")

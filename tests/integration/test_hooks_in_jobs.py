@@ -71,7 +71,7 @@ def journal(fleet: Fleet, job: Job) -> list[Entry]:
     return list(fleet.swarm.journal(job.view().root_id))
 
 
-def hook_state(fleet: Fleet, job: Job) -> dict[str, Hooked]:
+def heard(fleet: Fleet, job: Job) -> dict[str, Hooked]:
     return {entry.name: entry for entry in journal(fleet, job) if isinstance(entry, Hooked)}
 
 
@@ -98,8 +98,8 @@ def test_a_hook_changes_what_a_call_is_given_and_what_it_returned(at_work: Fleet
     job = submit(at_work)
     text = job.wait(30).text
     assert "rewritten" in text and not (at_work.workspace / "made").exists()
-    assert [entry.input for entry in hook_state(at_work, job).values()] == [{"command": "echo rewritten"}, None]
-    assert "mind the gap" in hook_state(at_work, job)["PostToolUse"].text
+    assert [entry.input for entry in heard(at_work, job).values()] == [{"command": "echo rewritten"}, None]
+    assert "mind the gap" in heard(at_work, job)["PostToolUse"].text
 
 
 def test_the_page_tells_of_hooks_that_work(unmanned: Fleet, home: Path, tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_a_job_from_its_beginning_to_its_end(at_work: Fleet, home: Path) -> None
     job = submit(at_work, SHELL, snapshots=True)
     assert job.wait(30).text == "then"
     [ran] = [entry for entry in journal(at_work, job) if isinstance(entry, ToolFinished)]
-    assert hook_state(at_work, job)["PostToolUse"].commit not in ("", ran.commit), (
+    assert heard(at_work, job)["PostToolUse"].commit not in ("", ran.commit), (
         "what hooks leave is kept like what calls do"
     )
     told = [json.loads(line) for line in log.read_text().splitlines()]
@@ -187,11 +187,11 @@ def test_a_repositorys_hook_runs_only_once_it_is_trusted_and_only_in_the_sandbox
     job = submit(at_work)
     assert any("are ignored" in warning for warning in job.warnings)
     job.wait(30)
-    assert not hook_state(at_work, job) and not (at_work.workspace / "ran").exists()
+    assert not heard(at_work, job) and not (at_work.workspace / "ran").exists()
     trust(at_work)
     job = submit(at_work)
     job.wait(30)
-    assert hook_state(at_work, job)["PreToolUse"].runs[0].outcome == "ok"
+    assert heard(at_work, job)["PreToolUse"].runs[0].outcome == "ok"
     assert (at_work.workspace / "ran").read_text().startswith("run") and not outside.exists()
     put(at_work.workspace, on("PreToolUse", f"{command} ", "Bash"), ".claude/settings.json")
     assert any("are ignored" in warning for warning in submit(at_work).warnings)
@@ -232,7 +232,7 @@ def test_an_address_of_a_repositorys_is_one_that_its_agent_could_fetch(
     trust(at_work)
     job = submit(at_work)
     job.wait(30)
-    [run] = hook_state(at_work, job)["PreToolUse"].runs
+    [run] = heard(at_work, job)["PreToolUse"].runs
     assert run.outcome == "not_run" and "is this host" in run.why and not site.asked  # type: ignore[attr-defined]
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from swarm.agent.entries import Hooked, ToolFinished
 from tests.fleet import Fleet
-from tests.integration.test_hooks_in_jobs import hook_state, journal, on, put, run_here, submit, trust
+from tests.integration.test_hooks_in_jobs import heard, journal, on, put, run_here, submit, trust
 from tests.needs import need_sandbox
 
 OWN = 'python3 "$CLAUDE_PROJECT_DIR"/no_force.py'
@@ -87,7 +87,7 @@ def test_a_script_that_comes_with_a_clone_does_not_run_on_the_host(own: Fleet, p
     job = submit(own, TWICE % '"true"')
     assert any("no_force.py" in warning for warning in job.warnings)
     job.wait(30)
-    assert hook_state(own, job)["PreToolUse"].runs and not marker.exists()
+    assert heard(own, job)["PreToolUse"].runs and not marker.exists()
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_no_other_way_to_a_script_of_the_workspace_runs_on_the_host(own: Fleet, 
     (own.workspace / "Makefile").write_text(f"all:\n\ttouch {marker}\n")
     job = submit(own, TWICE % '"true"')
     job.wait(30)
-    assert hook_state(own, job)["PreToolUse"].runs and not marker.exists()
+    assert heard(own, job)["PreToolUse"].runs and not marker.exists()
 
 
 def test_a_persons_script_outside_of_the_workspace_runs_on_the_host(own: Fleet, person: Path) -> None:
@@ -143,7 +143,7 @@ def test_a_persons_script_outside_of_the_workspace_runs_on_the_host(own: Fleet, 
 
 def test_what_agents_leave_where_hooks_are_told_leads_nowhere(own: Fleet, person: Path) -> None:
     """The transcript and the channels of a hook are no links that an agent's process made."""
-    victim, heard_of = person / "victim", person / "hook_state"
+    victim, heard_of = person / "victim", person / "heard"
     scripts = person / ".claude" / "hooks"
     scripts.mkdir(parents=True)
     (scripts / "note.py").write_text(

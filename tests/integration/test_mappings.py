@@ -258,8 +258,8 @@ def _check_claude_code(fleet: Fleet, job: Job, text: str) -> None:
 def _check_learn(fleet: Fleet, job: Job, text: str) -> None:
     assert _agent_states(job)["mate"][0] == "completed"
     mate = next(agent for agent in job.agents() if agent.name == "mate")
-    hook_state = "\n".join(entry.text for entry in fleet.swarm.journal(mate.id) if entry.kind == "mail")
-    assert hook_state.count("once more") == hook_state.count("to all") == 1
+    heard = "\n".join(entry.text for entry in fleet.swarm.journal(mate.id) if entry.kind == "mail")
+    assert heard.count("once more") == heard.count("to all") == 1
     assert "Approved. bye" in _mail(fleet, job)
 
 

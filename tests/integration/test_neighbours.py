@@ -42,11 +42,11 @@ def test_what_goes_to_all_workers_and_what_they_tell_stays_in_its_swarm(neighbou
         job = neighbours.submit("TREE depth=1 fanout=1 steps=1", neighbours.rehearse(latency_seconds=0.01))
         assert job.wait(30).state == "completed"
 
-        def hook_state() -> bool:
+        def heard() -> bool:
             receiver.capture(limit=1, timeout=10, wakeup=True)
             return "w2@test" in seen
 
-        wait_for("the other's worker is heard", hook_state)
+        wait_for("the other's worker is heard", heard)
     assert set(seen) == {"w2@test"}
 
 

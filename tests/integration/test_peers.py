@@ -282,7 +282,7 @@ def crashing() -> Iterator[Fleet]:
     ("step", "when", "depth"),
     [
         *(("send_from", "before", 1), ("send_from", "after", 1)),
-        *(("take_mail", "before", 0), ("take_mail", "after", 0)),
+        *(("take", "before", 0), ("take", "after", 0)),
         *(("finish", "before", 1), ("finish", "after", 1)),
     ],
 )
@@ -295,14 +295,9 @@ def test_whoever_dies_between_mailbox_and_journal_every_word_is_heard_once(
     assert (view.state, view.text) == ("completed", "all heard")
     assert done.exists()
     root, side = job.agents()
-    hook_state = "\n".join(entry.text for entry in crashing.swarm.journal(root.id) if entry.kind == "mail")
-    assert [hook_state.count(f"word {n}") for n in ("one", "two", "four", "five")] == [1, 1, 1, 1]
-    assert (
-        hook_state.index("word one")
-        < hook_state.index("word two")
-        < hook_state.index("word four")
-        < hook_state.index("word five")
-    )
+    heard = "\n".join(entry.text for entry in crashing.swarm.journal(root.id) if entry.kind == "mail")
+    assert [heard.count(f"word {n}") for n in ("one", "two", "four", "five")] == [1, 1, 1, 1]
+    assert heard.index("word one") < heard.index("word two") < heard.index("word four") < heard.index("word five")
     assert [message.body for message in job.inbox()] == ["word three"]
     assert root.unread == side.unread == 0
     delivered = [entry for entry in crashing.swarm.journal(side.id) if entry.kind == "tool_finished"]
@@ -393,7 +388,7 @@ def test_a_broadcast_reaches_everybody_who_lives_once(at_work: Fleet) -> None:
 name: broadcast
 rules:
   - when: {{prompt: '^listen', last_text: 'to you all'}}
-    reply: {{text: hook_state}}
+    reply: {{text: heard}}
   - when: {{prompt: '^listen', turn: 0}}
     reply: {{text: nothing, latency_seconds: 1.5}}
   - when: {{turn: 0}}
@@ -406,7 +401,7 @@ rules:
     job = at_work.submit("go", server)
     job.wait(30)
     root, *others = job.agents()
-    assert [agent.text for agent in others] == ["hook_state"] * 3
+    assert [agent.text for agent in others] == ["heard"] * 3
     assert all(_conversation(at_work, agent.id).count("to you all") == 1 for agent in others)
     story = _conversation(at_work, root.id)
     delivered = re.search(r"Delivered to (.*?)\.", story)

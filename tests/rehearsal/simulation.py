@@ -73,8 +73,8 @@ class Simulation(Provider):
             case _ if not path.startswith("/v1/messages/batches"):
                 return super().route(request, path, play)
             case "POST", [""]:
-                batch, hook_state = self._batches.post(request.json())
-                return encode_json(batch) if hook_state else None
+                batch, heard = self._batches.post(request.json())
+                return encode_json(batch) if heard else None
             case "GET", [""]:
                 return encode_json(self._batches.page(base))
             case "GET", [batch_id]:

@@ -300,7 +300,7 @@ def due(history: History) -> list[str]:
     return [event.id for stage in stages for event in stage if event.id not in history.hooks.done]
 
 
-def hook_state(event: str, **given: Any) -> Hooked:
+def heard(event: str, **given: Any) -> Hooked:
     return Hooked(event=event, name=event.split()[0], runs=[], **given)
 
 
@@ -310,11 +310,11 @@ TEXT = {"type": "text", "text": "done"}
 def test_a_life_is_due_each_event_once_however_often_it_is_asked() -> None:
     assert due(live()) == ["SessionStart 1", "UserPromptSubmit 1"]
     assert due(live(parent="p")) == ["SubagentStart 1"]
-    begun = [hook_state("SessionStart 1"), hook_state("UserPromptSubmit 1"), reply(CALL)]
+    begun = [heard("SessionStart 1"), heard("UserPromptSubmit 1"), reply(CALL)]
     assert due(live(*begun)) == ["PreToolUse c1"]
-    ran = [*begun, hook_state("PreToolUse c1", tool_use_id="c1"), ToolFinished(tool_use_id="c1", text="x")]
+    ran = [*begun, heard("PreToolUse c1", tool_use_id="c1"), ToolFinished(tool_use_id="c1", text="x")]
     assert due(live(*ran)) == ["PostToolUse c1"]
-    assert due(live(*ran, hook_state("PostToolUse c1", tool_use_id="c1"))) == []
+    assert due(live(*ran, heard("PostToolUse c1", tool_use_id="c1"))) == []
     assert due(live(*ran, reply(TEXT))) == ["Stop 2", "SessionEnd 1.2"]
     assert due(live(reply(TEXT), parent="p")) == ["SubagentStop 1"]
     resumed = [reply(TEXT), Finished(state="completed", text="done"), Resumed(), Mail(text="more", cursor="1-0")]
@@ -323,7 +323,7 @@ def test_a_life_is_due_each_event_once_however_often_it_is_asked() -> None:
 
 def test_a_call_that_was_not_run_has_no_event_after_it() -> None:
     history = live(
-        reply(CALL), hook_state("PreToolUse c1"), ToolFinished(tool_use_id="c1", text="Not allowed", is_error=True)
+        reply(CALL), heard("PreToolUse c1"), ToolFinished(tool_use_id="c1", text="Not allowed", is_error=True)
     )
     assert due(history) == []
 
@@ -334,7 +334,7 @@ def test_a_task_is_completed_after_the_call_itself_was_let_through() -> None:
 
 
 def test_a_changed_input_is_what_is_run_and_not_what_the_model_reads_of_itself() -> None:
-    history = live(reply(CALL), hook_state("PreToolUse c1", tool_use_id="c1", input={"command": "ls"}))
+    history = live(reply(CALL), heard("PreToolUse c1", tool_use_id="c1", input={"command": "ls"}))
     assert history.pending["c1"]["input"] == {"command": "ls"}
     assert history.messages[-1]["content"] == [CALL]
 
@@ -343,7 +343,7 @@ def test_what_took_a_results_place_is_all_that_the_model_reads() -> None:
     history = live(
         reply(CALL),
         ToolFinished(tool_use_id="c1", text="long"),
-        hook_state("PostToolUse c1", tool_use_id="c1", output="short", text="said"),
+        heard("PostToolUse c1", tool_use_id="c1", output="short", text="said"),
     )
     assert [block.get("content") or block.get("text") for block in history.messages[-1]["content"]] == ["short", "said"]
 
@@ -351,7 +351,7 @@ def test_what_took_a_results_place_is_all_that_the_model_reads() -> None:
 def test_an_end_that_was_sent_back_is_a_conversation_that_goes_on_at_most_eight_times() -> None:
     entries: list[Entry] = []
     for turn in range(1, 9):
-        entries += [reply(TEXT), hook_state(f"Stop {turn}", decision="block", text="go on")]
+        entries += [reply(TEXT), heard(f"Stop {turn}", decision="block", text="go on")]
         assert isinstance(next_action(live(*entries)), CallModel)
     history = live(*entries, reply(TEXT))
     [[last], _] = [stage for stage in find_events(history, next_action(history)) if stage]
@@ -359,7 +359,7 @@ def test_an_end_that_was_sent_back_is_a_conversation_that_goes_on_at_most_eight_
 
 
 def test_a_run_that_a_hook_stopped_settles_its_calls_and_fails_with_the_reason() -> None:
-    history = live(reply(CALL), hook_state("PreToolUse c1", tool_use_id="c1", stop="a hook ended it: enough"))
+    history = live(reply(CALL), heard("PreToolUse c1", tool_use_id="c1", stop="a hook ended it: enough"))
     settled = next_action(history)
     [result] = settled.results  # type: ignore[union-attr]
     history.apply(result)
@@ -370,11 +370,11 @@ def test_a_run_that_a_hook_stopped_settles_its_calls_and_fails_with_the_reason()
 def test_hooks_that_began_are_known_to_have_until_they_are_heard() -> None:
     begun = HooksBegun(event="PreToolUse c1")
     assert live(reply(CALL), begun).hooks.begun == {"PreToolUse c1"}
-    assert not live(reply(CALL), begun, hook_state("PreToolUse c1")).hooks.begun
+    assert not live(reply(CALL), begun, heard("PreToolUse c1")).hooks.begun
 
 
 def test_a_summary_is_held_to_what_a_hook_said_before_it() -> None:
-    history = live(reply(TEXT), hook_state("PreCompact 1.0", text="keep the ids"))
+    history = live(reply(TEXT), heard("PreCompact 1.0", text="keep the ids"))
     assert history.hooks.focus == "keep the ids" and history.messages[-1]["role"] == "assistant"
     [event] = [event for stage in find_events(history, Compact("auto")) for event in stage]
     assert (event.name, event.subjects, event.may_refuse) == ("PreCompact", ("auto",), True)

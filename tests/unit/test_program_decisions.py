@@ -66,12 +66,12 @@ def run(entries: list[Entry], text: str, *, is_error: bool = False) -> list[Entr
     """The same with one more run of the program."""
     reply = says(ask(fold("agent-1", entries)))
     call = reply.content[0]["id"]
-    hook_state = Exchanged(text="hello", cursor="3-0")
+    heard = Exchanged(text="hello", cursor="3-0")
     return [
         *entries,
         reply,
         ToolStarted(tool_use_id=call),
-        hook_state,
+        heard,
         ToolFinished(tool_use_id=call, text=text, is_error=is_error),
     ]
 

@@ -69,7 +69,7 @@ def parse_command(text: str) -> ShellCommand:
         return ShellCommand(
             text, (*_guess_parts(text[:MAX_COMMAND]),), doubt=f"it is longer than {MAX_COMMAND} characters"
         )
-    reader, doubt = _WordReader(text), None
+    reader, doubt = _ListReader(text), None
     try:
         if _ODD.search(text):
             raise Doubt("it contains control characters or unusual blanks")
@@ -89,7 +89,7 @@ def parse_command(text: str) -> ShellCommand:
     return ShellCommand(text, parts, writes, reads, doubt, reader.braces)
 
 
-class _WordReader(WordReader):
+class _ListReader(WordReader):
     """Parses one text from its beginning and keeps its findings in order."""
 
     def __init__(self, text: str) -> None:
@@ -248,7 +248,7 @@ class _WordReader(WordReader):
         self._documents.clear()
 
     def read_substituted(self, text: str) -> None:
-        inner = _WordReader(text)
+        inner = _ListReader(text)
         inner.parts, inner.writes, inner.reads = self.parts, self.writes, self.reads
         inner.read_list("")
         self.braces, self.calculates = self.braces or inner.braces, self.calculates or inner.calculates

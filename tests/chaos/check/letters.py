@@ -138,20 +138,20 @@ def _check_notices(job: Job) -> Iterator[Fault]:
         started = entries_of(history, "started")[:1]
         if parent is None or not completed(parent) or not (started and started[0]["spec"].get("background")):
             continue
-        ends, hook_state = len(entries_of(history, "finished")), told[agent_id, parent.id]
-        if hook_state < ends:
+        ends, heard = len(entries_of(history, "finished")), told[agent_id, parent.id]
+        if heard < ends:
             yield Fault(
                 "lost",
                 "notice",
                 agent_id,
-                f"it ended {ends} times, its parent was told {hook_state} times",
-                ends - hook_state,
+                f"it ended {ends} times, its parent was told {heard} times",
+                ends - heard,
             )
-        if hook_state > ends:
+        if heard > ends:
             yield Fault(
                 "doubled",
                 "notice",
                 agent_id,
-                f"it ended {ends} times, its parent was told {hook_state} times",
-                hook_state - ends,
+                f"it ended {ends} times, its parent was told {heard} times",
+                heard - ends,
             )

@@ -17,7 +17,7 @@ _libc = ctypes.CDLL(None)
 
 sys.path.insert(0, os.path.join(_SWARM, "tools"))
 sys.path.insert(0, os.path.join(_SWARM, "permissions", "sandbox"))
-from holding import Watch  # type: ignore[import-not-found]  # noqa: E402
+from guard import CommandGuard  # type: ignore[import-not-found]  # noqa: E402
 from launcher import become_subreaper, descendants, send_signal  # type: ignore[import-not-found]  # noqa: E402
 
 
@@ -66,7 +66,9 @@ def main(argv: list[str]) -> None:
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
     broker = os.getppid()
     # What must not be made anew in git folders is there as long as the server may write.
-    watch = Watch([word for word in argv[: argv.index("--")] if word.startswith("stub=")] if "--" in argv else [])
+    watch = CommandGuard(
+        [word for word in argv[: argv.index("--")] if word.startswith("stub=")] if "--" in argv else []
+    )
     watch.begin()
     pid = start(argv)
 

@@ -25,7 +25,7 @@ from swarm.capabilities.mcp.broker.content import (
     render_prompt,
     render_result,
 )
-from swarm.capabilities.mcp.broker.transports import FinalAnswer, open_transport
+from swarm.capabilities.mcp.broker.transports import StderrTail, open_transport
 
 log = logging.getLogger("swarm.mcp")
 MAX_LISTED = 1_000
@@ -54,7 +54,7 @@ class ServerSession:
         self._client: Client | None = None
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._hung_up, self._stop = asyncio.Event(), asyncio.Event()
-        self._said, self._admission = FinalAnswer(), Admission(launch)
+        self._said, self._admission = StderrTail(), Admission(launch)
         self._task = asyncio.create_task(self._live())
 
     # -- its life ------------------------------------------------------------------------------------------

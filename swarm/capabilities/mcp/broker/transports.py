@@ -24,7 +24,7 @@ _KEPT_BYTES = 4_096
 _CONNECT_SECONDS, _SILENCE_SECONDS = 30.0, 3_600.0
 
 
-class FinalAnswer:
+class StderrTail:
     """The end of what a server wrote to its standard error; a pipe, so that it fills no disk."""
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class FinalAnswer:
 
 @asynccontextmanager
 async def open_transport(
-    launch: dict[str, Any], ended: asyncio.Event, said: FinalAnswer, admission: Admission
+    launch: dict[str, Any], ended: asyncio.Event, said: StderrTail, admission: Admission
 ) -> AsyncGenerator[Any, None]:
     """The streams to a server; `ended` is set when it has hung up; `admission` is of its requests.
 
@@ -87,7 +87,7 @@ async def open_transport(
                 yield streams
 
 
-def _start(launch: dict[str, Any], said: FinalAnswer) -> Any:
+def _start(launch: dict[str, Any], said: StderrTail) -> Any:
     keeper = [sys.executable, "-I", "-S", str(KEEPER), *launch["argv"]]
     server = StdioServerParameters(command=keeper[0], args=keeper[1:], env=launch["env"], cwd=launch["cwd"])
     return stdio_client(server, errlog=said.file)

@@ -1,0 +1,42 @@
+"""Class names mean one thing: two modules do not define classes of one name.
+
+Tests of swarm.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+TOP = Path(__file__).parents[2]
+SHARED = {
+    # The asyncio client mirrors the synchronous one.
+    *("Job", "Map", "Swarm"),
+    # A function of a user gets a context of its own; the runtime's tools get theirs.
+    "ToolContext",
+    # Events of the public stream are named like what they report.
+    *("ModelFailed", "Prompt", "QuestionClosed", "Reply", "ToolResult"),
+}
+"""Names that users know from two places."""
+
+
+def test_no_two_modules_define_classes_of_one_name() -> None:
+    homes = defaultdict(set)
+    for folder in ("swarm", "tasks", "mailbox"):
+        for path in (TOP / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.ClassDef):
+                    homes[node.name.lstrip("_")].add(str(path.resolve().relative_to(TOP)))
+    assert {name: sorted(paths) for name, paths in homes.items() if len(paths) > 1 and name not in SHARED} == {}
+
+
+def test_each_shared_name_is_still_shared() -> None:
+    names = [
+        node.name
+        for folder in ("swarm", "tasks", "mailbox")
+        for path in (TOP / folder).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef)
+    ]
+    assert {name for name in SHARED if names.count(name) < 2} == set()
