@@ -281,10 +281,10 @@ def test_one_configuration_of_opencode_gives_its_good_agents_and_a_problem_for_e
     assert found["docs"].description.endswith("http://example.invalid/a//b /* not a comment */")
     assert found["docs"].warnings == []
     assert found["explore"].model == "claude-sonnet-5-5" and found["explore"].read_only
-    assert "{env:API_KEY}" in found["secret"].prompt and "left as it is" in found["secret"].warnings[-1]
+    assert "{env:API_KEY}" in found["secret"].prompt and "is not replaced" in found["secret"].warnings[-1]
     assert set(result.disabled) == {"old"}
     thief, lost, text = (problem.message for problem in result.problems)
-    assert "'thief'" in thief and "lies outside of the project" in thief
+    assert "'thief'" in thief and "lies outside the project" in thief
     assert "'lost'" in lost and "cannot be read" in lost
     assert "'text'" in text and "not a table" in text
 
@@ -299,7 +299,7 @@ def test_one_configuration_of_codex_gives_its_good_roles_and_a_problem_for_each_
     assert result.max_depth == 1
     assert "general-purpose" in found["helper"].warnings[0]
     (problem,) = result.problems
-    assert "lies outside of the project" in problem.message
+    assert "lies outside the project" in problem.message
 
 
 def test_what_a_configuration_of_opencode_says_for_all_holds_where_an_agent_says_nothing_else() -> None:
