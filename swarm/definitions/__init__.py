@@ -1,1 +1,1 @@
-"""What agents are made from: the model, the shipped ones, and readers of the formats people already have."""
+"""Agent definitions: the model, the shipped types, and readers for the common file formats."""

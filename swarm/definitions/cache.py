@@ -1,8 +1,8 @@
-"""Remembers what a file gave until the file changes: a catalogue is cheap to load again and always current.
+"""Caches each file's result until the file changes, so that a catalogue is cheap to reload and always current.
 
-A result is kept for the reader, the path, and the time, size and inode of the file and of every file it
-includes. It is a cache and nothing else: to lose an entry costs one more read. Two threads may read the same
-file at once; both get the same.
+The key is the reader and the path. A result is valid while time, size and inode of the file and of every
+included file are unchanged. A lost entry costs one more read. Two threads may read the same file at once
+and get the same result.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _lock = threading.Lock()
 
 
 def read_cached(path: Path, read: Callable[[Path], ReadResult], variant: str) -> ReadResult:
-    """What `read(path)` gives, from memory while nothing has changed. `variant` names the reader and its options."""
+    """Return `read(path)`, from memory while no file has changed. `variant` names the reader and its options."""
     key = (variant, str(path))
     with _lock:
         known = _entries.get(key)
@@ -34,7 +34,7 @@ def read_cached(path: Path, read: Callable[[Path], ReadResult], variant: str) ->
     stamps = {path: stamp_of(path)}
     result = read(path)
     if result.includes:
-        # Only now are these files known; hence a second read.
+        # The included files are known only now, so the file is read again.
         stamps |= {file: stamp_of(file) for file in result.includes}
         result = read(path)
     with _lock:
@@ -51,7 +51,7 @@ def shipped_definitions() -> dict[str, AgentDefinition]:
 
 
 def stamp_of(path: Path) -> Stamp:
-    """What changes when the file does; None if there is none."""
+    """Return a value that changes with the file: time, size and inode. None if the file does not exist."""
     try:
         status = path.stat()
     except (OSError, ValueError):

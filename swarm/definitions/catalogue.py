@@ -1,9 +1,11 @@
-"""Every agent definition that applies in a workspace, under its name: project before user before shipped, as far as it is trusted.
+"""The catalogue: every agent definition that applies in a workspace, by name.
 
-From the workspace up to the root of its Git repository the nearest folder wins; within a folder `.swarm`,
-then `.claude`, then `.opencode`, then `.codex`; then the person's home; then what is shipped. Built where a
-job is submitted, a catalogue is plain data and travels with the job: a worker on another host needs none of
-the files.
+Trusted definitions of the project win over the person's, and those over the shipped types. From the workspace up
+to the root of its Git repository, the nearest folder wins. Within a folder the order is `.swarm`, `.claude`,
+`.opencode`, `.codex`.
+
+A catalogue is built where a job is submitted. It is plain data and travels with the job, so a worker on another
+host needs none of the files.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from swarm.definitions.opencode import (
 from swarm.definitions.sources import Problem, ReadResult, is_folder, list_files, resolve
 
 _OLD_MODES = ("mode", "modes")
-"""Where OpenCode kept what today are agents of the mode `primary`."""
+"""Older folders of OpenCode for agents of the mode `primary`."""
 
 
 class Shadowed(BaseModel):
@@ -49,7 +51,7 @@ class Shadowed(BaseModel):
 
 
 class Catalogue(BaseModel):
-    """The definitions that apply, by name, and what was wrong or hidden."""
+    """The definitions that apply, by name, with problems and hidden definitions."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -57,27 +59,27 @@ class Catalogue(BaseModel):
     problems: list[Problem] = []
     shadowed: list[Shadowed] = []
     max_depth: int | None = Field(default=None, exclude=True)
-    """How deep agents may nest at most, where a configuration says so."""
+    """Maximum nesting depth of agents, if a configuration sets one."""
     grants: list[Grant] = Field(default=[], exclude=True)
-    """What definitions of the workspace would loosen; they are among the others only if they were loaded as trusted."""
+    """Permissions that definitions of the workspace ask for. They hold only if the catalogue was loaded as trusted."""
     unapproved: list[Server] = Field(default=[], exclude=True)
-    """The MCP servers that definitions of the workspace would bring along, if it was trusted."""
+    """MCP servers that definitions of an untrusted workspace would add."""
 
     def get(self, name: str) -> AgentDefinition:
-        """The definition of that name. Raises `UnknownDefinition`, which lists the known ones; never a substitute."""
+        """Return the definition of that name, never a substitute. Raises `UnknownDefinition`, which lists the known names."""
         known = self.find_name(name)
         if known is None:
             raise self._unknown(name, list(self.definitions))
         return self.definitions[known]
 
     def find_name(self, given: str) -> str | None:
-        """The type that is meant by this name: as here, as in other systems, or but for the case of letters; None: there is none."""
+        """Return the type of this name: exact, another system's name, or in another case. None if there is none."""
         alike = [name for name in self.definitions if name.casefold() == given.casefold()]
         wanted: list[str] = [given, canonical_type(given), *(alike if len(alike) == 1 else ())]
         return next((name for name in wanted if name in self.definitions), None)
 
     def get_for_spawning(self, name: str) -> AgentDefinition:
-        """The same, of those that an agent can start."""
+        """Return the definition of that name if an agent can start it. Raises `UnknownDefinition`."""
         startable = [item.name for item in self.for_spawning()]
         known = self.find_name(name)
         if known is None or known not in startable:
@@ -91,21 +93,21 @@ class Catalogue(BaseModel):
         return error
 
     def for_spawning(self) -> list[AgentDefinition]:
-        """What a parent may choose from, sorted by name."""
+        """Return the definitions that a parent can start, sorted by name."""
         return [item for _, item in sorted(self.definitions.items()) if item.mode in ("subagent", "all")]
 
 
 def load_catalogue(workspace: Path | None, home: Path | None = None, *, trusted: bool = False) -> Catalogue:
-    """Read what applies in a workspace; files that have not changed since the last call are not read again.
+    """Load the definitions that apply in a workspace; unchanged files are not read again.
 
-    `home` stands for the person's home folder; without it the real one is used, and `XDG_CONFIG_HOME` is honoured. A definition of the
-    workspace that would take the place of a shipped one, or of one of the person's, counts only if it is `trusted`.
+    `home` replaces the person's home folder; without it the real one is used, and `XDG_CONFIG_HOME` is honoured. A workspace's
+    definition replaces a shipped one or one of the person's only if the workspace is `trusted`.
     """
     project = [result for folder in project_folders(workspace) for result in _read_project(folder)]
     own = [*_read_home(home), ReadResult(definitions=list(shipped_definitions().values()))]
     mine = [definition for result in own for definition in result.definitions]
     sources, names = {one.source for one in mine}, {one.name.casefold() for one in mine}
-    # What lies in the home is the person's own, also where the home is a repository.
+    # Files in the home are the person's own, even if the home is a repository.
     foreign = [one for result in project for one in result.definitions if one.source not in sources]
     replacing = [one for one in foreign if one.name.casefold() in names]
     grants = _list_grants(foreign, replacing, workspace)
@@ -118,7 +120,7 @@ def load_catalogue(workspace: Path | None, home: Path | None = None, *, trusted:
 def _list_grants(
     foreign: Sequence[AgentDefinition], replacing: Sequence[AgentDefinition], workspace: Path | None
 ) -> list[Grant]:
-    """What definitions of a project would have beyond those of the person."""
+    """List the grants that definitions of a project need."""
     grants = [_grant(one, "in place of the one that is shipped or your own", ",") for one in replacing]
     grants += [
         _grant(one, "has your memory of all projects, not of this one alone") for one in foreign if one.memory == "user"
@@ -139,20 +141,20 @@ def _grant(one: AgentDefinition, what: str, mark: str = "") -> Grant:
 def _restrict(
     result: ReadResult, foreign: Sequence[AgentDefinition], replacing: Sequence[AgentDefinition]
 ) -> ReadResult:
-    """What of the project counts without the person's word: none in place of another, and no programs, servers or memory of theirs."""
+    """Reduce a project's definitions to an untrusted state: no replacements, hooks, MCP servers or user memory."""
     kept = [_narrow(one) if one in foreign else one for one in result.definitions if one not in replacing]
     return result.model_copy(update={"definitions": kept})
 
 
 def _narrow(one: AgentDefinition) -> AgentDefinition:
-    # What it has under a name is what it goes without under that name: it is told so where its tools are chosen.
+    # The names remain as shared servers, so that the choice of tools can report which ones are missing.
     shared = dict.fromkeys([*one.shared_servers, *(server.name for server in one.servers)])
     memory = "project" if one.memory == "user" else one.memory
     return one.model_copy(update={"memory": memory, "hooks": [], "servers": [], "shared_servers": list(shared)})
 
 
 def check_path(path: Path) -> ReadResult:
-    """Read one file, a project, a folder like `.claude`, or any folder of definitions, and say everything about it."""
+    """Read one file, a project, a folder like `.claude`, or any folder of definitions, and report all problems."""
     path = path.absolute()
     if not is_folder(path):
         return _read_any(path)
@@ -166,9 +168,9 @@ def check_path(path: Path) -> ReadResult:
 
 
 def project_folders(workspace: Path | None) -> list[Path]:
-    """The workspace and its parents up to the repository's root; without a repository the workspace alone.
+    """Return the workspace and its parents up to the repository's root; without a repository, the workspace alone.
 
-    Never further up: above the repository (in `/tmp`, say) anybody may have put anything.
+    Folders above the repository, such as `/tmp`, are never read: anyone could have written there.
     """
     if workspace is None:
         return []
@@ -197,7 +199,7 @@ def _read_home(home: Path | None) -> list[ReadResult]:
 
 
 def _read_system_folder(folder: Path) -> list[ReadResult]:
-    """Read a folder that is itself one of the systems' own; anything else gives nothing."""
+    """Read a folder that belongs to one of the systems; return nothing for any other folder."""
     match folder.name:
         case ".swarm" | "swarm" | ".claude":
             return _read_markdown(folder)
@@ -213,10 +215,10 @@ def _read_markdown(folder: Path) -> list[ReadResult]:
 
 
 def _read_opencode(folder: Path, *, root: Path | None, outer: Path | None = None) -> list[ReadResult]:
-    """Read the agents of one folder of OpenCode's, its configuration merged with that of the project's folder `outer`."""
+    """Read the agents of an OpenCode folder; its configuration is merged with that of the project's folder `outer`."""
     places = [*([] if outer is None else [outer]), folder]
     paths = [path for place in places for name in CONFIG_NAMES if _exists(path := place / name)]
-    # Whatever the files make together must be made anew when one of them changes.
+    # The files give one result together: a change of one invalidates it.
     variant = f"opencode {root} {[(str(path), stamp_of(path)) for path in paths]}"
     load = cache(lambda: load_opencode_config(paths, root=root))
     results: list[ReadResult] = []
@@ -246,7 +248,7 @@ def _read_codex(folder: Path, *, root: Path | None) -> list[ReadResult]:
     if _exists(config):
         read = partial(read_codex_config, bases=shipped_definitions(), root=root)
         results.append(read_cached(config, read, f"codex {root}"))
-    # A file that a role of the configuration names is that role's, not an agent of its own.
+    # A file that a configured role names belongs to that role; it is not a separate agent.
     taken = frozenset(file for result in results for file in result.includes)
     read_role = partial(read_codex_role, config=config if results else None)
     return results + _read_files(folder / "agents", (".toml",), read_role, f"codex {stamp_of(config)}", taken)
@@ -267,7 +269,7 @@ def _read_files(
 
 
 def _exists(path: Path) -> bool:
-    """Whether it is there, or at least a link that leads nowhere; what may not be looked at is not there."""
+    """Report whether the path exists, dangling links included. False if it cannot be inspected."""
     try:
         path.lstat()
     except OSError:
@@ -276,7 +278,7 @@ def _exists(path: Path) -> bool:
 
 
 def _read_any(path: Path) -> ReadResult:
-    """Read a file by what its name and place say it is."""
+    """Read a file with the reader that its name and place call for."""
     root = path.parent.parent if path.parent.name in (".opencode", ".codex") else path.parent
     suffix = path.suffix.lower()
     if suffix in (".json", ".jsonc"):
@@ -295,7 +297,7 @@ def _read_any(path: Path) -> ReadResult:
 
 
 def _merge(results: list[ReadResult]) -> Catalogue:
-    """Let the first of each name win, in the order of the results."""
+    """Merge results in order; the first definition of each name wins."""
     winners: dict[str, AgentDefinition] = {}
     shadowed: list[Shadowed] = []
     problems: dict[str, Problem] = {}
@@ -304,7 +306,7 @@ def _merge(results: list[ReadResult]) -> Catalogue:
     for result in results:
         for definition in result.definitions:
             if (definition.name, definition.source) in seen:
-                continue  # a home folder that is also the project's: the same file came twice
+                continue  # the home is also the project's folder: this file was read twice
             seen.add((definition.name, definition.source))
             hidden_by = winners[definition.name].source if definition.name in winners else disabled.get(definition.name)
             if hidden_by is None:

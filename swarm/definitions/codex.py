@@ -1,7 +1,7 @@
 """Reads Codex's roles: `[agents.<role>]` in `config.toml`, and the TOML files below `agents/`.
 
-A role of `config.toml` has a description and may name a file with the rest; a file below `agents/` stands for
-itself and must have `developer_instructions`. A role without instructions works as `general-purpose` does.
+A role in `config.toml` has a description and may name a file with the rest. A file below `agents/` is a complete
+role and must have `developer_instructions`. A role without instructions gets the prompt of `general-purpose`.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from swarm.definitions.model import AgentDefinition
 from swarm.definitions.sources import Problem, ReadResult, Unusable, locate, read_text, show
 
 _OUR_OWN = ("permission", "permissions", "disable", "disabled", "prompt", "system", "mode", "tools")
-"""Keys that mean something in other formats and nothing, or something else, in Codex's."""
+"""Keys of other formats that Codex ignores or uses differently."""
 
 
 _FOR_ALL_ROLES = ("sandbox_mode", "approval_policy")
-"""Keys of the configuration itself that hold for each role which does not say otherwise."""
+"""Keys of the configuration itself, the default for each role."""
 
 
 def read_codex_role(path: Path, *, config: Path | None = None) -> ReadResult:
-    """Read one file of `agents/`; `config` is the configuration that it belongs to."""
+    """Read one file of `agents/`; `config` is the configuration that the file belongs to."""
     try:
         table = {**_read_general(config), **_parse_toml(read_text(path))}
         if not str(table.get("developer_instructions") or "").strip():
@@ -36,7 +36,7 @@ def read_codex_role(path: Path, *, config: Path | None = None) -> ReadResult:
 
 
 def read_codex_config(path: Path, *, bases: Bases, root: Path | None) -> ReadResult:
-    """Read the roles of one `config.toml`; role files must not leave `root`, and None trusts the file."""
+    """Read the roles of one `config.toml`; role files must lie inside `root`, and None trusts the file."""
     try:
         agents = _parse_toml(read_text(path)).get("agents")
         general = _read_general(path)
@@ -62,7 +62,7 @@ def _read_general(config: Path | None) -> dict[str, Any]:
     try:
         table = _parse_toml(read_text(config)) if config is not None else {}
     except Unusable:
-        return {}  # said where the configuration itself is read
+        return {}  # reported by the reader of the configuration itself
     return {key: table[key] for key in _FOR_ALL_ROLES if key in table}
 
 
@@ -86,7 +86,7 @@ def _read_role(
             table = {**_parse_toml(read_text(file)), **table}
         except Unusable as error:
             raise Unusable(f"its file {show(reference)}: {error.message}", error.remedy, error.line) from error
-    # A role of Codex replaces an agent of its name, it does not change it in part.
+    # A Codex role replaces an agent of the same name; the two are not merged.
     return _build(
         {**general, **table, "name": name}, path, name, {key: base for key, base in bases.items() if key != name}, False
     )

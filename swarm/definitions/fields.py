@@ -1,7 +1,7 @@
-"""What the keys of a definition mean, whichever file they came from: a table of values becomes an `AgentDefinition`.
+"""Builds an `AgentDefinition` from the table of keys that any format's reader returns.
 
-What is not understood becomes a warning where ignoring it is harmless. Where a guess could give an agent more
-than its author meant (its tools, its permissions), the definition is refused instead.
+An unknown key or value becomes a warning if ignoring it is harmless. If a guess could give an agent more tools or
+permissions than its author meant, the definition is refused.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from swarm.definitions.sources import Unusable, as_text, show, show_path
 from swarm.definitions.tool_lists import Entry, ToolLists, read_entries, read_switches
 
 Bases = Mapping[str, AgentDefinition]
-"""Definitions that a file may change in part, by name, instead of describing a new one."""
+"""Definitions by name that a file can change in part instead of describing a new agent."""
 
 _MODEL_ALIASES = frozenset({"haiku", "sonnet", "opus", "inherit"})
 _EFFORTS = get_args(Effort)
@@ -41,7 +41,7 @@ _MAX_WARNINGS = 20
 
 
 def is_disabled(table: Table) -> bool:
-    """Whether the table switches the definition of its name off."""
+    """Report whether the table switches off the definition of its name."""
     return _read_flag(normalise_keys(table), "disable", default=False)
 
 
@@ -55,11 +55,11 @@ def build_definition(
     prompt_required: bool = True,
     general: Sequence[Entry] = (),
 ) -> AgentDefinition:
-    """Make a definition of what a file says. Raises `Unusable`.
+    """Build a definition from a file's keys. Raises `Unusable`.
 
-    With `name_expected`, a name taken from the file's own name is worth a warning. Without `prompt_required`, a
-    table that has no prompt changes the base of its name in part, or gets the prompt of `general-purpose`. `general` are
-    permissions that hold before its own.
+    With `name_expected`, falling back to the file's name gives a warning. Without `prompt_required`, a table that has no
+    prompt changes the base of the same name in part, or gets the prompt of `general-purpose`. The permissions in `general`
+    apply before the definition's own.
     """
     keys = normalise_keys(table)
     warnings: list[str] = []
@@ -92,7 +92,7 @@ def build_definition(
 
 
 def _limit(warnings: list[str]) -> list[str]:
-    """Definitions travel with every job: a file that is wrong all over gets its first warnings only."""
+    """Keep the first warnings only, because definitions travel with every job."""
     hidden = len(warnings) - _MAX_WARNINGS
     return warnings if hidden <= 0 else [*warnings[:_MAX_WARNINGS], f"and {hidden} more"]
 
@@ -117,7 +117,7 @@ def _read_name(keys: Table, fallback: str, expected: bool, warnings: list[str]) 
 
 
 def _spell_name(name: str) -> str:
-    """The name in the letters that names may have; nothing is left of one in another script."""
+    """Replace characters that names cannot have; a name in another script becomes empty."""
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-.")[:64]
 
 
@@ -191,17 +191,17 @@ def _read_memory(keys: Table, values: dict[str, Any], warnings: list[str]) -> No
 
 
 def read_model(model: str, warnings: list[str]) -> str | None:
-    """An alias or a full id of a Claude model; what is no Claude model is the parent's, with a warning."""
+    """Return an alias or full id of a Claude model; any other model becomes `inherit`, with a warning."""
     plain = re.sub(r"\[\w+\]$", "", model.removeprefix("anthropic/")).strip()
     if plain != model.removeprefix("anthropic/"):
-        warnings.append(f"of the model {show(model)} only {plain!r} is used")
+        warnings.append(f"only {plain!r} of the model {show(model)} is used")
     if plain.lower() in _MODEL_ALIASES:
         return plain.lower()
     if plain.lower() == "default":
         return None
     if "/" not in plain and "claude-" in plain.lower():
         return plain
-    # Other providers spell the same models in ways of their own; the alias is what all of them mean.
+    # Other providers have their own ids for the same models; the alias means the same everywhere.
     if family := re.search(r"claude-(?:[\d.-]+-)?(haiku|sonnet|opus)", plain.lower()):
         warnings.append(f"the model {show(model)} is another provider's; {family[1]!r} is used")
         return family[1]
@@ -210,7 +210,7 @@ def read_model(model: str, warnings: list[str]) -> str | None:
 
 
 def _read_permissions(keys: Table, values: dict[str, Any], warnings: list[str], general: Sequence[Entry]) -> None:
-    """Tools, permission mode and read-only, from whichever of the systems' ways of saying it the table uses."""
+    """Read tools, permission mode and read-only from any of the supported systems' keys."""
     lists = ToolLists(tools=values.get("tools"), disallowed=list(values.get("disallowed_tools", [])))
     entries = list(general)
     if isinstance(keys.get("tools"), Mapping):
@@ -240,7 +240,7 @@ def _read_permissions(keys: Table, values: dict[str, Any], warnings: list[str], 
 
 
 def _read_approval(keys: Table, values: dict[str, Any], warnings: list[str]) -> None:
-    """Codex's `approval_policy`: asking about what goes beyond the sandbox is what happens here in any case."""
+    """Read Codex's `approval_policy`; approvals for anything beyond the sandbox are the default here."""
     policy = keys.get("approvalpolicy")
     if policy is None or policy in ("on-request", "on-failure"):
         return
@@ -249,7 +249,7 @@ def _read_approval(keys: Table, values: dict[str, Any], warnings: list[str]) -> 
     else:
         what = show(policy)
         warnings.append(
-            f"`approval_policy` {what} is not supported here: what goes beyond its permissions is asked about"
+            f"`approval_policy` {what} is not supported here; calls beyond its permissions need an approval"
         )
 
 

@@ -1,8 +1,7 @@
-"""The block between the `---` lines of a Markdown file, read even where it is not quite YAML.
+"""Reads the block between the `---` lines of a Markdown file, even if it is not quite YAML.
 
-People write `description: Use this: always` and indent with tabs, and the systems whose files these are let
-them. So a block that is not valid YAML is read key by key, and only a key whose own text is not YAML is taken
-as plain text.
+People write `description: Use this: always` and indent with tabs, and other systems accept it. A block that is
+not valid YAML is therefore read key by key. Only a key whose own text is not YAML is taken as plain text.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ MAX_BLOCK_CHARACTERS = 64 * 1024
 
 _KEY = re.compile(r"([A-Za-z_][\w-]*)[ \t]*:(?=[ \t]|$)[ \t]*(.*)")
 _STRUCTURED = frozenset({"permission", "resultschema"})
-"""Keys whose text must be valid YAML: taken as plain text they would lose their meaning."""
+"""Keys whose text must be valid YAML, because they mean nothing as plain text."""
 
 _YAML_ERRORS = (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError, RecursionError)
-"""PyYAML lets these escape for malformed dates, numbers and explicit tags."""
+"""Exceptions that PyYAML raises for malformed dates, numbers and explicit tags."""
 
 
 class _Loader(yaml.SafeLoader):
-    """The safe loader without aliases: a few lines of them can stand for gigabytes."""
+    """The safe loader without aliases, because a few lines of them can expand to gigabytes."""
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
@@ -36,12 +35,12 @@ class _Loader(yaml.SafeLoader):
 
 
 def has_frontmatter(text: str) -> bool:
-    """Whether the first line that is not empty opens a frontmatter."""
+    """Report whether the first non-empty line opens a frontmatter."""
     return text.lstrip().split("\n", 1)[0].rstrip() == "---"
 
 
 def split_frontmatter(text: str) -> tuple[str, str, int]:
-    """The block, the body, and the line number of the block's first line. Raises `Unusable`."""
+    """Return the block, the body, and the line number of the block's first line. Raises `Unusable`."""
     lines = text.split("\n")
     start = next((index for index, line in enumerate(lines) if line.strip()), len(lines))
     if start == len(lines):
@@ -57,12 +56,12 @@ def split_frontmatter(text: str) -> tuple[str, str, int]:
 
 
 def parse_frontmatter(block: str, first_line: int) -> tuple[dict[str, Any], list[str]]:
-    """The keys of the block, and warnings. Raises `Unusable` with the line."""
+    """Return the keys of the block, and warnings. Raises `Unusable` with the line."""
     if len(block) > MAX_BLOCK_CHARACTERS:
         raise Unusable("its frontmatter is longer than 64 KiB", "Move text into the prompt below it.", first_line)
     repeated = _repeated_keys(block)
     if bounding := [key for key in repeated if normalise_key(key) in RESTRICTING]:
-        raise Unusable(f"`{bounding[0]}` is there more than once", "Keep one.", first_line)
+        raise Unusable(f"`{bounding[0]}` is written more than once", "Keep one.", first_line)
     warnings = [f"`{key}` is written more than once; the last one counts" for key in repeated if is_key(key)]
     try:
         table = yaml.load(block, _Loader)
@@ -89,16 +88,16 @@ def _parse_by_key(block: str, first_line: int) -> dict[str, Any]:
 
 
 def _split_keys(block: str, first_line: int) -> list[tuple[str, list[str], int]]:
-    """The block cut at every line that begins a key in the first column."""
+    """Split the block at every line that begins a key in the first column."""
     chunks: list[tuple[str, list[str], int]] = []
     for offset, line in enumerate(block.split("\n")):
         match = _KEY.match(line)
-        # People paste conversations into a description; `user:` in one begins no key.
+        # People paste conversations into a description, and a `user:` there is not a key.
         if match and not (chunks and _is_free_text(chunks[-1][0]) and not is_key(match[1])):
             chunks.append((match[1], [line], first_line + offset))
         elif not line.strip() or line.lstrip().startswith("#"):
             if chunks:
-                chunks[-1][1].append("")  # keeps the number of every line after it
+                chunks[-1][1].append("")  # keeps the numbers of later lines
         elif chunks and (line[0] in " \t-" or _is_free_text(chunks[-1][0])):
             chunks[-1][1].append(line)
         else:
@@ -111,7 +110,7 @@ def _split_keys(block: str, first_line: int) -> list[tuple[str, list[str], int]]
 
 
 def _take_as_text(key: str, lines: list[str], number: int) -> str | list[str]:
-    """A value that is not YAML: a list of its `- item` lines, or its lines joined."""
+    """Return a value that is not YAML: a list of its `- item` lines, or its lines joined."""
     match = _KEY.match(lines[0])
     first = match[2].strip() if match else ""
     rest = list(filter(None, map(str.strip, lines[1:])))
@@ -133,7 +132,7 @@ def _is_free_text(key: str) -> bool:
 
 
 def _repeated_keys(block: str) -> list[str]:
-    """Keys of the first column that occur twice."""
+    """Return keys in the first column that occur more than once."""
     counts = Counter(match[1] for line in block.split("\n") if (match := _KEY.match(line)))
     return sorted(key for key, count in counts.items() if count > 1)
 

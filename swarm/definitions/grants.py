@@ -1,4 +1,4 @@
-"""Grants: what a file that came with a workspace would loosen. It counts only while the person trusts it."""
+"""Grants: permissions that a file of a workspace asks for. They hold only while the person trusts the workspace."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Grant(BaseModel):
-    """One thing that a file of the workspace would loosen."""
+    """One permission that a file of the workspace asks for."""
 
     model_config = ConfigDict(frozen=True)
 
     text: str
-    """What would be granted, whole."""
+    """The permission in full, for people."""
     source: str
-    """The file, as people find it."""
+    """The file's path, as shown to people."""
     content: str = ""
-    """What the line does not show of it: changed, it is another grant."""
+    """Details that `text` does not show; a change here makes a different grant."""
 
     def storable(self) -> Grant:
-        """The same in text that any file can hold: names of files need not be."""
+        """Return a copy that UTF-8 can encode, because file names need not be valid text."""
         given = {name: value.encode("utf-8", "backslashreplace").decode() for name, value in self}
         return Grant(**given)
 
 
 def hash_grants(grants: Iterable[Grant]) -> str:
-    """The hash of all that would be granted, whatever its order."""
+    """Return the SHA-256 of all grants, independent of their order."""
     document = json.dumps(sorted([grant.source, grant.text, grant.content] for grant in grants))
     return hashlib.sha256(document.encode("utf-8", "backslashreplace")).hexdigest()

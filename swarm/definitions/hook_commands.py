@@ -1,9 +1,8 @@
-"""What a hook's command runs, as far as its words say it without a shell.
+"""Finds the script that a hook's command runs, without a shell.
 
-Deliberately tiny. A command is known if it is plain words, and the first is a script that is named by its path, or an interpreter that is
-followed by one. Whatever else a shell makes of a text (pipes, variables, `-c`, patterns), and what a program does by the folder that it is
-started in (`make`, `npm test`, `python -m`), is not known, and then only a sandbox may run it. What is known is run without a shell, so a
-word can mean nothing else than what was read here.
+Deliberately tiny. A command is known if it is plain words that begin with a script's path, or with an interpreter and a script's path.
+Shell syntax (pipes, variables, `-c`, patterns) is not known, nor are programs that depend on their folder (`make`, `npm test`,
+`python -m`). Such a command may only run in a sandbox. A known command runs without a shell, so its words have no other meaning.
 """
 
 from __future__ import annotations
@@ -26,17 +25,17 @@ UNPINNED = "not pinned: it can run anything in this folder, in the sandbox"
 
 @dataclass(frozen=True)
 class HookCommand:
-    """The words of a command. `argv` is empty where they are not all known."""
+    """The words of a command. `argv` is empty unless all of them are known."""
 
     argv: tuple[str, ...] = ()
     at: int = 0
-    """Which of them is the script."""
+    """Index of the script in `argv`."""
     file: str = ""
-    """The script's path in the workspace; empty: it lies outside."""
+    """The script's path in the workspace; empty if the script lies outside."""
 
 
 def read_words(hook: Hook, workspace: Path) -> HookCommand:
-    """The words of a hook's command in a workspace; looks at no file."""
+    """Return the words of a hook's command in a workspace; reads no file."""
     if hook.args is not None:
         words = [hook.command, *hook.args]
     else:
@@ -56,14 +55,14 @@ def read_words(hook: Hook, workspace: Path) -> HookCommand:
 
 
 def is_interpreter(word: str) -> bool:
-    """Whether it is a program that runs the file that its first word names."""
+    """Report whether the word names an interpreter, a program that runs the file in its first argument."""
     return _INTERPRETER.fullmatch(word.rpartition("/")[2]) is not None
 
 
 def hash_file(path: Path) -> str:
-    """The SHA-256 of the whole file; empty if it cannot be read."""
+    """Return the SHA-256 of the whole file; empty if it cannot be read."""
     try:
-        if not path.is_file():  # a pipe would be waited for
+        if not path.is_file():  # reading a pipe would block
             return ""
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -72,14 +71,14 @@ def hash_file(path: Path) -> str:
 
 
 def pin(hook: Hook, workspace: Path) -> dict[str, str]:
-    """The file of the workspace that a command runs, with its digest; none if it names none that is there."""
+    """Return the workspace file that a command runs, with its digest; empty if it names no existing file."""
     file = read_words(hook, workspace).file if hook.kind == "command" else ""
     digest = hash_file(workspace / file) if file else ""
     return {file: digest} if digest else {}
 
 
 def grant_of(hook: Hook, workspace: Path | None) -> Grant:
-    """What has to be trusted for a hook of a repository: its entry, and the script that it runs, as it is."""
+    """Return the grant that a repository's hook needs: its entry and the current content of its script."""
     if hook.kind != "command" or workspace is None:
         return hook.grant()
     pinned = pin(hook, workspace)

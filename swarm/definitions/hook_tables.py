@@ -1,6 +1,6 @@
 """Reads `hooks` tables, as Claude Code's settings files and definitions have them, and Codex's `hooks.json`.
 
-By event a list of groups, each a matcher and its handlers. What is not supported is named in one line per table.
+Each event has a list of groups, and each group a matcher and handlers. Unsupported parts are named in one line per table.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SHELLS = ("", "bash", "sh")
 
 
 def read_hooks(table: Any, origin: Origin, source: str) -> tuple[list[Hook], list[str]]:
-    """The hooks of a `hooks` table, and in sentences what of it cannot be used; never raises."""
+    """Return the hooks of a `hooks` table, and a message for each part that cannot be used; never raises."""
     reading = _HookReader(origin, source)
     if isinstance(table, Mapping):
         for event, groups in table.items():
@@ -68,7 +68,7 @@ class _HookReader:
     def read_handler(self, event: str, matcher: str, handler: Any) -> None:
         kind = handler.get("type", "command") if isinstance(handler, Mapping) else None
         if not isinstance(kind, str):
-            self.faults.append(f"`{event}` has a handler that is no table with a `type`")
+            self.faults.append(f"`{event}` has a handler that is not a table with a `type`")
             return
         if kind not in _FIELDS:
             self.types.append(f"{show(kind)} ({event})")
@@ -88,7 +88,7 @@ class _HookReader:
 def _read_command(handler: Mapping[str, Any]) -> dict[str, Any]:
     args = handler.get("args")
     if args is not None and not (isinstance(args, list) and all(isinstance(arg, str) for arg in args)):
-        raise ValueError("`args` is no list of texts")
+        raise ValueError("`args` is not a list of texts")
     if _text(handler, "shell") not in _SHELLS:
         raise ValueError(f"there is no shell {show(str(handler['shell']))} here")
     command = _text(handler, "command", needed=True)
@@ -98,18 +98,18 @@ def _read_command(handler: Mapping[str, Any]) -> dict[str, Any]:
 def _read_http(handler: Mapping[str, Any]) -> dict[str, Any]:
     url, headers, names = _text(handler, "url", needed=True), handler.get("headers"), handler.get("allowedEnvVars")
     if not url.lower().startswith(("http://", "https://")):
-        raise ValueError(f"{show(url)} is no address that begins with http:// or https://")
+        raise ValueError(f"{show(url)} is not a URL that begins with http:// or https://")
     if headers is not None and not (isinstance(headers, Mapping) and all(isinstance(v, str) for v in headers.values())):
-        raise ValueError("`headers` is no table of texts")
+        raise ValueError("`headers` is not a table of texts")
     if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
-        raise ValueError("`allowedEnvVars` is no list of names")
+        raise ValueError("`allowedEnvVars` is not a list of names")
     return {"url": url, "headers": dict(headers or {}), "variables": tuple(names or ())}
 
 
 def _text(handler: Mapping[str, Any], key: str, *, needed: bool = False) -> str:
     value = handler.get(key, "")
     if not isinstance(value, str) or "\0" in value or (needed and not value.strip()):
-        raise ValueError(f"its `{key}` is no text")
+        raise ValueError(f"its `{key}` is not text")
     if len(value.encode("utf-8", "replace")) > MAX_TEXT_BYTES:
         raise ValueError(f"its `{key}` has more than {MAX_TEXT_BYTES // 1024} KiB")
     return value
@@ -119,7 +119,7 @@ def _read_seconds(value: Any) -> float:
     if value is None:
         return DEFAULT_SECONDS
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
-        raise ValueError(f"its `timeout` is {show(str(value))}, and no number of seconds")
+        raise ValueError(f"its `timeout` is {show(str(value))}, not a positive number of seconds")
     return min(float(value), MAX_SECONDS)
 
 
@@ -129,5 +129,5 @@ def _fault_of_matcher(matcher: str) -> str:
     try:
         re.compile("" if matcher == "*" else matcher)
     except (re.error, RecursionError, OverflowError) as error:
-        return f"is no pattern: {error}"
+        return f"is not a valid pattern: {error}"
     return ""

@@ -1,6 +1,6 @@
-"""Hooks: programs and addresses of people's own that are told of what agents do, and may refuse or change it.
+"""Hooks: a person's programs and URLs that are notified of agents' actions and can refuse or change them.
 
-They travel with the job that they were pinned to; `swarm.definitions.hook_tables` reads them.
+Hooks are pinned to a job and travel with it; `swarm.definitions.hook_tables` reads them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ EVENTS = (
     *("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "SubagentStart"),
     *("SubagentStop", "Stop", "TaskCompleted", "TeammateIdle", "PreCompact", "SessionEnd"),
 )
-"""The events that hooks are run for."""
+"""The events that run hooks."""
 DEFAULT_SECONDS, MAX_SECONDS = 60.0, 600.0
 Origin = Literal["managed", "user", "project"]
 
@@ -31,36 +31,36 @@ class Hook(BaseModel):
 
     event: str
     matcher: str = ""
-    """What it is for: names parted by `|` or `,`, or a pattern; empty: everything."""
+    """Names separated by `|` or `,`, or a pattern; empty matches everything."""
     kind: Literal["command", "http"]
     command: str = ""
     args: tuple[str, ...] | None = None
-    """The command is a program with these arguments, and no shell's text."""
+    """Arguments of the program in `command`, which then runs without a shell."""
     url: str = ""
     headers: dict[str, str] = {}
     variables: tuple[str, ...] = ()
-    """Variables of the environment that the headers may name as `$NAME`."""
+    """Environment variables that the headers may use as `$NAME`."""
     condition: str = ""
-    """A rule, as in permissions: only calls that it matches."""
+    """A permission rule; the hook runs only for calls that match."""
     seconds: float = DEFAULT_SECONDS
     listens: bool = False
-    """It only listens (`async`): nothing it says counts."""
+    """The hook only listens (`async`), and its output is ignored."""
     origin: Origin
     source: str
-    """The file, as people find it."""
+    """The file's path, as shown to people."""
 
     @cached_property
     def id(self) -> str:
-        """Tells it from every other one, wherever it was written."""
+        """Identifier from the hook's content, independent of its file."""
         return hashlib.sha256(self.model_dump_json(exclude={"source", "origin"}).encode()).hexdigest()[:12]
 
     @property
     def label(self) -> str:
-        """It in a line: the command, or the address."""
+        """One line for people: the command or the URL."""
         return " ".join((self.url or " ".join((self.command, *(self.args or ())))).split())
 
     def grant(self, note: str = "", files: dict[str, str] | None = None) -> Grant:
-        """What has to be trusted for it, with a note, and with the files that it runs."""
+        """Return the grant that this hook needs, with a note and the digests of the files that it runs."""
         about = f" of {self.matcher}" if self.matcher else ""
         entry = self.model_dump(exclude={"source", "origin"}, mode="json")
         whole = self.url or " ".join((self.command, *(self.args or ())))
@@ -71,7 +71,7 @@ class Hook(BaseModel):
         )
 
     def matches(self, *subjects: str) -> bool:
-        """Whether it is for any of these names of one thing; an event that has none is everybody's."""
+        """Report whether the matcher fits any of the subject's names; an event without a subject fits every hook."""
         if self.matcher in ("", "*") or not subjects:
             return True
         if re.fullmatch(r"[\w\- ,|]*", self.matcher):
@@ -80,22 +80,22 @@ class Hook(BaseModel):
 
 
 class Hooks(BaseModel):
-    """The hooks that hold for a job, in the order in which their results count."""
+    """The hooks of a job, in the order in which their results count."""
 
     model_config = ConfigDict(frozen=True)
 
     hooks: tuple[Hook, ...] = ()
     workspace: str = ""
-    """The folder that it was submitted for."""
+    """The folder that the job was submitted for."""
     files: dict[str, str] = {}
-    """The files of the workspace that hooks run, those of definitions included, with the SHA-256 of each when the job was submitted."""
+    """Workspace files that hooks run, those of definitions included, with the SHA-256 of each at submission."""
     trusted: bool = False
-    """The person trusts these files as they were: a hook of theirs may run them on a host."""
+    """The person trusts these files as pinned, so hooks may run them on the host."""
 
     def __bool__(self) -> bool:
         return bool(self.hooks or self.files)
 
     def of(self, event: str, *subjects: str) -> list[Hook]:
-        """Those for an event; one that was written in several places, once."""
+        """Return the hooks for an event, each once even if several files contain it."""
         found = (hook for hook in self.hooks if hook.event == event and hook.matches(*subjects))
         return list({hook.id: hook for hook in reversed(list(found))}.values())[::-1]

@@ -1,4 +1,4 @@
-"""JSON with comments and trailing commas, as people write configuration files, and the settings files that are written so."""
+"""Reads JSON with comments and trailing commas, and names the settings files in that format."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ OWN_SETTINGS = (".claude/settings.json", ".config/swarm/settings.json")
 WORKSPACE_SETTINGS = (
     ".claude/settings.json",
     ".swarm/settings.json",
-    # By its name a person's own file; but a clone may bring it along, and nothing tells the two apart.
+    # Named as a person's own file, but a clone may contain it too, and the two look alike.
     ".claude/settings.local.json",
 )
-"""Those of a workspace, the nearest last."""
+"""A workspace's settings files, the nearest last."""
 
 _TOKEN = re.compile(
-    r"""(?P<string>"(?:\\.|[^"\\\n])*")      # kept, and nothing inside it looked at
-    | (?P<broken>"[^\n]*)                      # not closed on its line: left to the parser to refuse
+    r"""(?P<string>"(?:\\.|[^"\\\n])*")      # kept, with everything inside
+    | (?P<broken>"[^\n]*)                      # not closed on its line: the parser refuses it
     | (?P<comment>//[^\n]* | /\*.*?(?:\*/|\Z))
     | (?P<comma>,(?=\s*[}\]]))
     | [^"/,]+ | .""",
@@ -32,8 +32,8 @@ _TOKEN = re.compile(
 
 
 def parse_jsonc(text: str) -> Any:
-    """The value of the text. Raises `Unusable` with the line of the fault."""
-    # Comments first: a trailing comma may have one behind it. Both steps keep every line where it was.
+    """Parse the text. Raises `Unusable` with the line of the fault."""
+    # Comments first, because one may follow a trailing comma. Both steps keep line numbers.
     plain = _blank(_blank(text, "comment"), "comma")
     try:
         return json.loads(plain)
@@ -44,7 +44,7 @@ def parse_jsonc(text: str) -> Any:
 
 
 def read_table(path: Path) -> Mapping[str, Any]:
-    """The object that a file holds; an empty one if there is no file. Raises `Unusable`."""
+    """Read the object in a file; an empty one if there is no file. Raises `Unusable`."""
     if not os.path.lexists(path):
         return {}
     content = parse_jsonc(read_text(path))
@@ -54,5 +54,5 @@ def read_table(path: Path) -> Mapping[str, Any]:
 
 
 def _blank(text: str, kind: str) -> str:
-    """The text with every token of this kind replaced by spaces."""
+    """Replace every token of this kind by spaces."""
     return _TOKEN.sub(lambda match: re.sub(r"[^\n]", " ", match[0]) if match.lastgroup == kind else match[0], text)

@@ -1,4 +1,4 @@
-"""What single keys of a definition mean, whichever file they came from: its servers, program, place, requirements and duties."""
+"""Reads single keys of a definition from any format: servers, program, place, requirements and duties."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WRITTEN = {"check_seconds": "checkTimeout"}
 
 
 def read_servers(value: Any, source: str, warnings: list[str]) -> dict[str, Any]:
-    """The fields of a definition that its key `mcpServers` is: a name, a list of names and tables, or a table by name."""
+    """Read `mcpServers`: a name, a list of names and tables, or a table by name. Returns fields of a definition."""
     dialect: Dialect = "codex" if source.endswith(".toml") else "claude"
     servers, shared = [], []
     for name, entry in _entries(value, warnings):
@@ -53,17 +53,17 @@ def _entries(value: Any, warnings: list[str]) -> Iterator[tuple[str, Any]]:
 
 
 def read_program(keys: Mapping[str, Any], description: str, warnings: list[str]) -> dict[str, Any]:
-    """The fields that say it, none where there is no program. Raises `Unusable`."""
+    """Read the keys of a program as fields of a definition; none without a program. Raises `Unusable`."""
     command = keys.get("command")
     if command is None:
         return {}
     if not isinstance(command, list):
-        # Elsewhere people keep notes under this key: a line of text must not become a program.
-        warnings.append("`command` is no list of words, so it is no program: write for example [python, agent.py]")
+        # In other systems people keep notes under this key, so a line of text must not become a program.
+        warnings.append("`command` is not a list of words and is ignored; write for example [python, agent.py]")
         return {}
     words = [as_text(word) for word in command]
     if not words or len(words) > MAX_WORDS or not words[0].strip() or any("\0" in word for word in words):
-        raise Unusable(f"`command` is {show(command)}, and no program with its arguments", "Write [python, agent.py].")
+        raise Unusable(f"`command` is {show(command)}, not a program with its arguments", "Write [python, agent.py].")
     fields: dict[str, Any] = {"command": words, "instruction_files": False}
     if keys.get("restart") is not None:
         fields["restart"] = as_text(keys["restart"]).strip().lower() in ("true", "yes", "on", "1")
@@ -71,11 +71,11 @@ def read_program(keys: Mapping[str, Any], description: str, warnings: list[str])
 
 
 def read_placing(isolation: str, kind: str, minutes: str, warnings: list[str]) -> dict[str, Any]:
-    """What the keys `isolation`, `kind` and `timeoutMins` mean; nothing of those that are not there."""
+    """Read the keys `isolation`, `kind` and `timeoutMins`; absent keys give no field."""
     values: dict[str, Any] = {}
     if given := isolation.strip().lower():
         if given not in get_args(Isolation):
-            # The safe guess: what works on a copy of its own spoils nothing.
+            # The safe guess: an agent on its own copy cannot damage its parent's files.
             warnings.append(f"unknown `isolation` {show(isolation)}; 'worktree' is used")
             given = "worktree"
         values["isolation"] = given
@@ -93,7 +93,7 @@ def read_placing(isolation: str, kind: str, minutes: str, warnings: list[str]) -
 
 
 def read_nicknames(given: Any, warnings: list[str]) -> list[str]:
-    """The names that agents of a type are given, each once: Codex's `nickname_candidates`; a name with blanks is written with hyphens."""
+    """Read the names for agents of a type (Codex's `nickname_candidates`), without repeats. Blanks become hyphens."""
     if given is None:
         return []
     if not isinstance(given, list):
@@ -107,7 +107,7 @@ def read_nicknames(given: Any, warnings: list[str]) -> list[str]:
 
 
 def read_requirements(keys: Mapping[str, Any], warnings: list[str]) -> dict[str, Any]:
-    """The fields of a definition that its keys `requires` and `resultSchema` are. Raises `Unusable`."""
+    """Read the keys `requires` and `resultSchema`. Raises `Unusable`."""
     values: dict[str, Any] = {}
     if (required := keys.get("requires")) is not None:
         if isinstance(required, Mapping):
@@ -133,28 +133,26 @@ def _read_tags(value: Any) -> list[str]:
 
 
 def read_skills(keys: Mapping[str, Any], warnings: list[str]) -> dict[str, Any]:
-    """Names, as a list or parted by commas. Codex's table switches skills on and off, and names none to begin with."""
+    """Read skill names, as a list or separated by commas. Codex's table, which only switches skills, has no effect."""
     given = keys.get("skills")
     if isinstance(given, str):
         given = given.split(",")
     if isinstance(given, list):
         return {"skills": [name for one in given if (name := as_text(one).strip().lstrip("/"))][:_MAX_SKILLS]}
     if given is not None:
-        warnings.append("`skills` is no list of names; it has no effect")
+        warnings.append("`skills` is not a list of names; it has no effect")
     return {}
 
 
 def read_duties(keys: Mapping[str, Any], *, check: str, rubric: str) -> dict[str, Any]:
-    """What the keys say of them, as fields of an `AgentDefinition`. Raises `Unusable`."""
+    """Read the outcome and coordination keys as fields of an `AgentDefinition`. Raises `Unusable`."""
     duties: dict[str, Any] = {}
     numbers = {"tries": keys.get("tries"), "check_seconds": keys.get("checktimeout")}
     given = {name: value for name, value in numbers.items() if value is not None}
     if check or rubric:
         duties["outcome"] = _read_outcome({"check": check, "rubric": rubric, **given})
     elif given:
-        raise Unusable(
-            "there is neither a `check` nor a `rubric`", "Add one, or leave `tries` and `checkTimeout` away."
-        )
+        raise Unusable("it has neither a `check` nor a `rubric`", "Add one, or remove `tries` and `checkTimeout`.")
     if keys.get("coordination") is not None:
         duties["coordination"] = _read_rules(keys["coordination"])
     return duties

@@ -1,4 +1,4 @@
-"""The keys of a definition: which there are, how other systems spell them, and what is said of those that mean nothing here."""
+"""The keys of a definition, other systems' spellings of them, and warnings for keys without effect."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SPELLINGS = {
     "disabled": "disable",
     "permissions": "permission",
 }
-"""Other spellings of our keys, in lower case and without `-` and `_`."""
+"""Other systems' spellings of our keys, in lower case and without `-` and `_`."""
 
 _KEYS = (
     *("name", "description", "prompt", "tools", "disallowedTools", "model", "mode", "permissionMode", "readOnly"),
@@ -41,7 +41,7 @@ _UNSUPPORTED = frozenset(
         *("profiles", "shellenvironmentpolicy", "notify", "sandboxworkspacewrite", "projectdocmaxbytes"),
     )
 )
-"""Keys that the other systems document and that mean nothing here. Codex allows any key of its configuration."""
+"""Keys that other systems document and that have no effect here. Codex allows any key of its configuration."""
 
 _NOISE = frozenset(
     (
@@ -51,41 +51,41 @@ _NOISE = frozenset(
         *("createdat", "updatedat", "lastupdated", "date", "status", "homepage", "url", "repository", "argumenthint"),
     )
 )
-"""Keys about taste and keys for people: nobody misses what they would do."""
+"""Keys about style and notes for people; they are ignored without a warning."""
 
 RESTRICTING = frozenset({"tools", "disallowedtools", "permission", "permissionmode", "readonly", "sandboxmode"})
-"""Keys that bound what an agent may do: of two of them none may win silently."""
+"""Keys that limit what an agent may do; a repeated one is refused."""
 _MAX_KEYS = 200
 
 
 def normalise_keys(table: Table) -> dict[str, Any]:
-    """The table under our spellings: `disallowed-tools`, `disallowed_tools` and `disallowedTools` are one key."""
+    """Return the table under our spellings: `disallowed-tools`, `disallowed_tools` and `disallowedTools` are one key."""
     if len(table) > _MAX_KEYS:
-        raise Unusable(f"it has more than {_MAX_KEYS} keys", "Keep those that describe the agent.")
+        raise Unusable(f"it has more than {_MAX_KEYS} keys", "Keep only keys that describe the agent.")
     result: dict[str, Any] = {}
     for key, value in table.items():
         plain = normalise_key(as_text(key))
         if plain in result and plain in RESTRICTING:
-            raise Unusable(f"`{as_text(key)}` is there twice, in two spellings", "Keep one.")
+            raise Unusable(f"`{as_text(key)}` is written twice, in two spellings", "Keep one.")
         result.setdefault(plain, value)
     return result
 
 
 def normalise_key(key: str) -> str:
-    """Our spelling of one key, in lower case and without `-` and `_`."""
+    """Return our spelling of one key, in lower case and without `-` and `_`."""
     plain = re.sub(r"[-_\s]", "", key).lower()
     return _SPELLINGS.get(plain, plain)
 
 
 def is_key(word: str) -> bool:
-    """Whether a word at a line's beginning is a key that definitions have, or one of them misspelt, and no part of a text."""
+    """Report whether a word at the start of a line is a key of definitions, known or misspelt."""
     plain = normalise_key(word)
     understood = {key.lower() for key in _KEYS}
     return plain in understood | _UNSUPPORTED | _NOISE or bool(suggest(plain, _KEYS, likeness=0.8))
 
 
 def warn_about_the_rest(keys: Table, table: Table, warnings: list[str]) -> None:
-    """A warning about the keys that have no effect: people and other programs keep notes of their own there."""
+    """Warn about keys that have no effect; people and other programs keep notes there."""
     understood = {key.lower() for key in _KEYS}
     written = {normalise_key(as_text(key)): as_text(key) for key in table}
     unsupported: list[str] = []
@@ -107,5 +107,5 @@ def warn_about_the_rest(keys: Table, table: Table, warnings: list[str]) -> None:
 
 
 def show_key(key: str) -> str:
-    """A key as we write it."""
+    """Return a key in our spelling."""
     return next((known for known in _KEYS if known.lower() == key), key)

@@ -1,7 +1,6 @@
 """Reads agents written as Markdown with a frontmatter: Claude Code's, OpenCode's, and our own.
 
-The three share one reader, which knows all their keys. They differ in where the name comes from: OpenCode's
-agent is called as its file, the others have a `name`.
+All three share one reader, which knows all keys. An OpenCode agent is named after its file; the others have a `name`.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from swarm.definitions.tool_lists import Entry
 SHIPPED_FOLDER = Path(__file__).parent / "shipped"
 
 _DOCUMENTATION = re.compile(r"(readme([-_.].*)?|index|changelog|contributing|license|claude|agents)\.md", re.IGNORECASE)
-"""Names of what people write about a folder of agents. Without a frontmatter such a file is passed over."""
+"""Names of documentation files. Without a frontmatter, such a file is skipped."""
 
 
 def read_markdown(
@@ -33,11 +32,11 @@ def read_markdown(
     mode: str | None = None,
     config: OpenCodeConfig | None = None,
 ) -> ReadResult:
-    """Read one file. `name` is given where the file's place names the agent (OpenCode); its own `name` key then wins.
+    """Read one file. `name` is the agent's name from the file's place (OpenCode); the file's own `name` key wins.
 
-    With `bases`, a file without a prompt changes the shipped agent of its name in part, and one without a frontmatter
-    is a prompt and nothing else, as OpenCode does it. `mode` is what a file has that names none; over the entry that `config` has
-    of its name the file is merged.
+    With `bases`, a file without a prompt changes the shipped agent of its name in part, and a file without a frontmatter
+    is all prompt, as in OpenCode. `mode` is the default for a file that sets none. The file is merged over the entry of
+    its name in `config`.
     """
     try:
         text = read_text(path)
@@ -67,7 +66,7 @@ def read_markdown(
 
 
 def read_shipped() -> dict[str, AgentDefinition]:
-    """The agents that come with the project, by name. They are read like any other file, and must be without fault."""
+    """Read the shipped agents, by name. Raises `Unusable` if one of their files has a fault or a warning."""
     definitions = {}
     for path in sorted(SHIPPED_FOLDER.glob("*.md")):
         block, body, first_line = split_frontmatter(read_text(path))

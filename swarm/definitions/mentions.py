@@ -1,4 +1,4 @@
-"""`@type …` at the beginning of what a person writes: it is for an agent of that type."""
+"""Reads `@type …` at the beginning of a person's text, which addresses an agent of that type."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ _ADDRESSED = re.compile(r"\s*@([A-Za-z0-9_][A-Za-z0-9_.-]{0,63})[:,]?\s+(\S.*)",
 
 
 def split_address(text: str, catalogue: Catalogue) -> tuple[str, str]:
-    """The type that the text is for, and the rest; an empty type and the whole text where it names none that is known.
+    """Return the addressed type and the rest of the text; an empty type and the whole text if no known type is named.
 
-    So `@src/app.py is broken` and `@alice said` stay what they are.
+    So `@src/app.py is broken` and `@alice said` stay unchanged.
     """
     found = _ADDRESSED.match(text)
     if found is None:
@@ -22,11 +22,11 @@ def split_address(text: str, catalogue: Catalogue) -> tuple[str, str]:
 
 
 def ask_for_agent(text: str, catalogue: Catalogue) -> str:
-    """What a person writes to an agent: for `@type …` the request to start an agent of that type on it."""
+    """Turn a person's `@type …` into a request to start an agent of that type; other text stays unchanged."""
     name, task = split_address(text, catalogue)
     if name not in {one.name for one in catalogue.for_spawning()}:
         return text
     return (
-        f"Start an agent of the type {name} on this (Agent with subagent_type {name}; its prompt must hold all that it needs), and tell me "
-        f"what it returns:\n\n{task}"
+        f"Start an agent of the type {name} on this (Agent with subagent_type {name}; its prompt must hold all that it needs), and report "
+        f"its result:\n\n{task}"
     )

@@ -1,4 +1,4 @@
-"""What an agent is made from."""
+"""The definition of an agent, and its parts."""
 
 from __future__ import annotations
 
@@ -11,57 +11,57 @@ from swarm.definitions.hooks import Hook
 from swarm.definitions.mcp.servers import Server
 
 DEFAULT_TYPE = "general-purpose"
-"""What is started when no type is named."""
+"""The type of an agent when a call names none."""
 REMOTE_SECONDS = 1_800.0
 Mode = Literal["primary", "subagent", "all"]
 MemoryScope = Literal["user", "project", "local", "team"]
-"""Whose memory: a person's over all projects, a project's, one workspace's, each per type of agent; a project's of all types."""
+"""Memory per type of agent of a person (all projects), of a project or of a workspace; `team`: a project's, for all types."""
 Isolation = Literal["none", "worktree", "remote"]
-"""Whose files an agent works on: its parent's, or a copy of its own; `remote`: a copy that may lie on any host."""
+"""The agent's files: its parent's, its own copy, or (`remote`) its own copy on any host."""
 Execution = Literal["forked", "local", "remote", "teammate"]
-"""How an agent runs: as all do, in a process of its own somewhere in the fleet; on its parent's host; anywhere, for a bounded time; or it
-lives on after its task, as a member of a team."""
+"""How an agent runs: in a process anywhere in the fleet (default), on its parent's host, anywhere for a bounded time, or as a
+member of a team that stays after its task."""
 Effort = Literal["low", "medium", "high", "xhigh", "max"]
 
 
 Phase = Literal["research", "implementation", "verification"]
-"""What an order of a coordinator is for; the synthesis is its own."""
+"""The phase of a coordinator's order; the coordinator does the synthesis itself."""
 Rule = Literal["self-contained", "synthesis", "leases", "verification", "hints"]
-"""What a coordinator can be held to."""
+"""The rules that the runtime can enforce for a coordinator."""
 
 
 class Outcome(BaseModel):
-    """What must hold before an agent's end is accepted: a command that must succeed, criteria that a grader judges by, or both."""
+    """The conditions for accepting an agent's result: a command that must succeed, a grader's criteria, or both."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     check: str = ""
     """A shell command, run by the runtime in the agent's sandbox and workspace; it must end with the exit code 0."""
     rubric: str = Field(default="", max_length=20_000)
-    """What the work is judged by, in words."""
+    """The grader's criteria, as text."""
     tries: int = Field(default=3, ge=1, le=20)
-    """How often the work may be handed in."""
+    """Maximum number of submissions."""
     check_seconds: float = Field(default=600.0, gt=0, le=3_600)
     """The time limit of one run of the check."""
     by_person: bool = False
-    """Who started the job gave the check: it is not for the agent's permission mode to forbid."""
+    """The person who started the job gave the check, so the agent's permission mode does not apply to it."""
 
 
 class AgentDefinition(BaseModel):
-    """One type of agent. It is frozen into the agent's journal, so a later change of the file changes no running agent."""
+    """One type of agent. An agent's journal contains it, so a later change of the file changes no running agent."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str = Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$")
     description: str = Field(max_length=4_000)
-    """When to use it: the text a parent chooses by."""
+    """When to use this type; parents choose by this text."""
     prompt: str
-    """The system prompt's own part."""
+    """This type's part of the system prompt."""
     tools: list[str] | None = None
     """Names or patterns (`Read`, `mcp__github__*`, `Bash(git log:*)`); None means all."""
     disallowed_tools: list[str] = []
     permission: list[tuple[str, str, str]] = []
-    """What the two lists cannot say: tool, pattern and action as OpenCode has them; the last that matches decides."""
+    """Permissions beyond the two lists: OpenCode's tool, pattern and action. The last match decides."""
     model: str | None = None
     """An alias, a full id, or `inherit`; None means the settings' model."""
     mode: Mode = "all"
@@ -70,48 +70,48 @@ class AgentDefinition(BaseModel):
     """The agent may change nothing: no writing tool is given, and its processes cannot write."""
     max_turns: int | None = Field(default=None, ge=1)
     instruction_files: bool = True
-    """It is given the instruction files of people and projects; who only finds things out has no need of them."""
+    """The agent gets the instruction files of people and projects; agents that only search need none."""
     memory: MemoryScope | None = None
-    """It remembers across jobs, on that scope's shelf of its type and on its project's shared one."""
+    """Scope of the memory store that the agent has across jobs, besides its project's shared one."""
     command: list[str] = []
-    """It is no model's prompt but this program, run in the sandbox of each agent, which speaks JSON lines."""
+    """A program that takes the model's place. It runs in the agent's sandbox and exchanges JSON lines."""
     restart: bool = False
-    """The program may be run again from the beginning where it was interrupted: nothing that it did is wrong if done twice."""
+    """An interrupted program may run again from the beginning, because repeating its actions is harmless."""
     skills: list[str] = []
-    """Skills whose text it is given to begin with."""
+    """Skills whose text the agent gets at its start."""
     network: bool = False
-    """Its processes may use the network."""
+    """The agent's processes may use the network."""
     servers: list[Server] = []
-    """MCP servers that agents of this type have, and no others …"""
+    """MCP servers that only agents of this type have."""
     shared_servers: list[str] = []
-    """… and those of the job that it says it needs, by name."""
+    """Names of the job's MCP servers that this type needs."""
     background: bool = False
     requires: list[str] = []
-    """Tags that its worker must have (`SWARM_TAGS`): `gpu`, `trusted`."""
+    """Tags that the worker must have (`SWARM_TAGS`): `gpu`, `trusted`."""
     isolation: Isolation | None = None
-    """None: as the job has it."""
+    """None: the job's isolation."""
     kind: Execution = "forked"
     timeout_seconds: float | None = Field(default=None, gt=0)
-    """How long a run of it may take; None: as long as its job, or `REMOTE_SECONDS` of a remote one."""
+    """Time limit of one run; None: the job's limit, or `REMOTE_SECONDS` for a remote agent."""
     abort_siblings: bool = False
-    """If one of these fails, those that were started beside it, in the same reply, are ended: their work is worth nothing without it."""
+    """If this agent fails, the agents started in the same reply are ended, because their work depends on it."""
     effort: str | None = None
     nicknames: list[str] = []
-    """Names that its agents are given, one each, where the call gives none."""
+    """Names for agents of this type, one each, if the call gives none."""
     result_schema: dict[str, Any] | None = None
     """A JSON schema that the final answer must satisfy."""
     outcome: Outcome | None = None
-    """What its work must satisfy, beyond being said to be done."""
+    """Conditions that the runtime checks before it accepts the result."""
     coordination: list[Rule] = []
-    """What the runtime holds it to when it works through others; with any rule, its orders say their phase."""
+    """Rules that the runtime enforces when the agent delegates; with any rule, its orders state their phase."""
     hooks: list[Hook] = []
-    """What its file has run while it is at work."""
+    """Hooks that the definition's file adds while the agent runs."""
     source: str = "shipped"
-    """`shipped`, or the file it was read from."""
+    """`shipped`, or the definition's file."""
     warnings: list[str] = []
-    """What its reader understood only in part."""
+    """The reader's warnings about keys and values that it did not fully understand."""
 
     @property
     def may_be_first(self) -> bool:
-        """Whether a job can start with it: also with one that only agents start, if it can change nothing."""
+        """Report whether a job can start with this type; a `subagent` can be first only if it is read-only."""
         return self.mode != "subagent" or self.read_only

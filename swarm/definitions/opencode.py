@@ -1,10 +1,9 @@
-"""Reads agents out of OpenCode's configuration: the `agent` table of `opencode.json` and `.opencode/opencode.json`, also `.jsonc`.
+"""Reads agents from OpenCode's configuration: the `agent` table of `opencode.json` and `.opencode/opencode.json`, also `.jsonc`.
 
-Files of one folder are one configuration: they are merged key by key, and an agent's Markdown file is merged over its entry. An entry
-that has no prompt and is called like a shipped agent changes that agent in part; `disable` switches a name off. Prompts may come from
-a file (`{file:./review.md}`), which for a project must lie inside the project. What the configuration itself says in `permission` and
-`tools` holds before what each of its agents says; the agents by which OpenCode itself works (`compaction`, `title`, `summary`) are
-passed over.
+Files of one folder are one configuration, merged key by key. An agent's Markdown file is merged over its entry. An entry without a
+prompt changes the shipped agent of the same name in part; `disable` switches a name off. A prompt can come from a file
+(`{file:./review.md}`), which for a project must lie inside the project. The configuration's own `permission` and `tools` apply before
+those of each agent. OpenCode's internal agents (`compaction`, `title`, `summary`) are skipped.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from swarm.definitions.sources import Problem, ReadResult, Unusable, locate, rea
 from swarm.definitions.tool_lists import Entry, read_entries, read_switches
 
 CONFIG_NAMES = ("opencode.jsonc", "opencode.json")
-"""The names that OpenCode gives its configuration, the weaker one first."""
+"""File names of OpenCode's configuration, the weaker one first."""
 _FILE = re.compile(r"\{file:([^{}\n]+)\}")
 _VARIABLE = re.compile(r"\{env:[^{}\n]*\}")
 _BARE_FILE = re.compile(r"[\w./~-]+\.(md|txt)")
@@ -32,22 +31,22 @@ _INTERNAL = frozenset({"compaction", "title", "summary"})
 
 @dataclass
 class OpenCodeConfig:
-    """What the configuration files of one folder say together, before an agent is made of it."""
+    """The merged configuration files of one folder, before agents are built."""
 
     agents: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Tables by name; prompt files are inserted."""
+    """Agents' tables by name, with prompt files inserted."""
     files: dict[str, Path] = field(default_factory=dict)
-    """The nearest file that has the name."""
+    """The nearest file with an entry, by name."""
     general: list[Entry] = field(default_factory=list)
-    """Permissions that hold for each agent before its own."""
+    """Permissions that apply to each agent before its own."""
     problems: list[Problem] = field(default_factory=list)
     includes: list[Path] = field(default_factory=list)
 
 
 def load_opencode_config(paths: Iterable[Path], *, root: Path | None) -> OpenCodeConfig:
-    """Merge configuration files, from the weakest to the strongest; those that are not there say nothing.
+    """Merge configuration files, from the weakest to the strongest; missing files are skipped.
 
-    `root` is the folder that prompt files must not leave; None trusts the files (the person's own configuration).
+    Prompt files must lie inside `root`; None trusts the files (the person's own configuration).
     """
     config = OpenCodeConfig()
     for path in paths:
@@ -59,12 +58,12 @@ def load_opencode_config(paths: Iterable[Path], *, root: Path | None) -> OpenCod
 
 
 def read_opencode_config(path: Path, *, bases: Bases, root: Path | None) -> ReadResult:
-    """Read every agent of one configuration file; a file without agents gives nothing."""
+    """Read every agent of one configuration file; a file without agents gives an empty result."""
     return read_opencode_agents(load_opencode_config([path], root=root), bases=bases)
 
 
 def read_opencode_agents(config: OpenCodeConfig, *, bases: Bases, without: Iterable[str] = ()) -> ReadResult:
-    """Make a definition of every entry but those that a Markdown file has been merged with."""
+    """Build a definition of every entry, except entries that were merged into a Markdown file's definition."""
     definitions: list[AgentDefinition] = []
     disabled: dict[str, str] = {}
     problems = list(config.problems)
@@ -84,7 +83,7 @@ def read_opencode_agents(config: OpenCodeConfig, *, bases: Bases, without: Itera
 
 
 def merge_tables(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """The table `above` over the one below, key by key, also within tables; two spellings of a key are one key."""
+    """Merge the table `above` over `below`, key by key, also in nested tables; two spellings of a key are one key."""
     spelt = {normalise_key(str(key)): key for key in below}
     merged = dict(below)
     for key, value in above.items():
@@ -142,7 +141,7 @@ def _read_general(
         return read(value)
     except Unusable as error:
         problems.append(error.as_problem(path))
-        # What was meant to bound all agents is not known: each is bounded whole.
+        # The limits for all agents are unknown, so everything is denied.
         return [("*", "*", "deny")]
 
 
@@ -151,7 +150,7 @@ def _name_agent(name: str, error: Unusable) -> Unusable:
 
 
 def _agent_tables(content: Mapping[str, Any]) -> dict[str, Any]:
-    """The agents by name. `mode` is the older name of the table, for agents that a person starts."""
+    """Return the agents' tables by name. `mode` is the table's older name, for agents that a person starts."""
     agents, modes = content.get("agent", content.get("agents")), content.get("mode")
     tables = dict(modes) if isinstance(modes, Mapping) else {}
     tables = {name: {"mode": "primary", **item} if isinstance(item, Mapping) else item for name, item in tables.items()}
@@ -174,17 +173,17 @@ def _build(name: str, table: Mapping[str, Any], path: Path, bases: Bases, genera
 
 
 def explain_prompt(prompt: object) -> list[str]:
-    """What in a prompt of a configuration will not become what its author may expect."""
+    """Warn about parts of a prompt that have no effect here: `{env:…}` and a bare file name."""
     warnings = []
     if isinstance(prompt, str) and _VARIABLE.search(prompt):
-        warnings.append("`{env:…}` in its prompt is left as it is: variables may hold secrets")
+        warnings.append("`{env:…}` in its prompt is not replaced, because variables may hold secrets")
     if isinstance(prompt, str) and _BARE_FILE.fullmatch(prompt.strip()):
         warnings.append(f"its prompt is the text {show(prompt.strip())}; write {{file:…}} around it to read the file")
     return warnings
 
 
 def _insert_files(prompt: str, folder: Path, root: Path | None, includes: list[Path]) -> str:
-    """The prompt with each `{file:…}` replaced by that file's text."""
+    """Replace each `{file:…}` in a prompt by that file's text."""
 
     def insert(match: re.Match[str]) -> str:
         file = locate(match[1].strip(), folder, root)

@@ -1,8 +1,9 @@
-"""Reads a workspace's setup: the command that makes what git ignores (installed packages, a virtual environment) in a new checkout.
+"""Reads a workspace's setup: the command that creates ignored files (packages, a virtual environment) in a new checkout.
 
-The first of these files that has one is taken: `.swarm/setup`, a script; `script` of `[setup]` in Codex's
+The first setup found in this order is used: `.swarm/setup`, a script; `script` of `[setup]` in Codex's
 `.codex/environments/environment.toml`; `install` in Cursor's `.cursor/environment.json`; `postCreateCommand` in a dev container's
-`.devcontainer/devcontainer.json`. Its text is read where a job is submitted and travels with it, so no later change of the file counts.
+`.devcontainer/devcontainer.json`. Its text is read where a job is submitted and travels with it, so later changes of the file have no
+effect.
 """
 
 from __future__ import annotations
@@ -21,47 +22,50 @@ from swarm.definitions.jsonc import parse_jsonc
 from swarm.definitions.sources import Problem, Unusable, locate, read_text, show
 
 MAX_COMMAND_BYTES = 16 * 1024
-"""It is in the record of each agent of the job."""
+"""Maximum size of a setup, because the record of each agent contains it."""
 _REMEDY = "Write a command there."
 _SHELLS = ("sh", "bash", "dash", "ksh", "zsh")
 
 
 class Setup(BaseModel):
-    """What is run once in a checkout."""
+    """A command that runs once in each checkout."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     command: str
-    """A shell's text, or a script for the program that its first line names (`#!`)."""
+    """Shell text, or a script whose first line names its program (`#!`)."""
     source: str
     """The file, relative to the workspace."""
 
     @property
     def program(self) -> list[str]:
-        """What runs a script that says so in its first line (`#!`), as descriptor 20 if it is no shell; empty: a shell, as any command."""
+        """The program in a script's first line (`#!`), with its arguments; empty for plain shell text.
+
+        A shell gets the script by `-c`, any other program as descriptor 20.
+        """
         words = self.command.partition("\n")[0].removeprefix("#!").split()
         if not self.command.startswith("#!") or not words:
             return []
-        # So that `$0` is the file, as a script expects that looks for its folder.
+        # `$0` is the file, because a script may find its folder by it.
         is_shell = any(PurePath(word).name in _SHELLS for word in words)
         return [*words, "-c", self.command, self.source] if is_shell else [*words, "/dev/fd/20"]
 
     @property
     def grant(self) -> Grant:
-        """What has to be trusted for it."""
+        """The grant that this setup needs."""
         return Grant(
             text=f"a new checkout is set up with: {self.command.strip()}", source=self.source, content=self.command
         )
 
 
 def read_setup(workspace: Path) -> tuple[Setup | None, list[Problem]]:
-    """The setup of a workspace, and what is wrong with the file that should have it; never raises."""
+    """Return the setup of a workspace, and problems of its file; never raises."""
     for source, read in _READERS.items():
         path = workspace / source
         if not os.path.lexists(path):
             continue
         try:
-            # A link must not carry another file of the person's away.
+            # A link must not expose other files of the person.
             command = read(read_text(locate(source, workspace, workspace))).strip()
             if _measure(command) > MAX_COMMAND_BYTES:
                 raise Unusable(
@@ -76,7 +80,7 @@ def read_setup(workspace: Path) -> tuple[Setup | None, list[Problem]]:
 
 def _measure(command: str) -> int:
     if "\0" in command:
-        raise Unusable("the setup has a null character in it", "Take it out.")
+        raise Unusable("the setup contains a null character", "Remove it.")
     try:
         return len(command.encode())
     except UnicodeEncodeError as error:
@@ -103,7 +107,7 @@ def _read_key(key: str) -> Callable[[str], str]:
 
 
 def _read_command(value: Any, key: str) -> str:
-    """A line for a shell, a program with its arguments, or several of them by name: one after the other, until one fails."""
+    """Read shell text, a program with arguments, or several of these by name, which run in order until one fails."""
     match value:
         case None:
             return ""
@@ -113,7 +117,7 @@ def _read_command(value: Any, key: str) -> str:
             return shlex.join(words)
         case {**named} if all(isinstance(one, str | list) for one in named.values()):
             return " &&\n".join(f"(\n{_read_command(one, key)}\n)" for one in named.values() if one)
-    raise Unusable(f"`{key}` is {show(value)}, and no command", _REMEDY)
+    raise Unusable(f"`{key}` is {show(value)}, not a command", _REMEDY)
 
 
 _READERS: dict[str, Callable[[str], str]] = {

@@ -1,8 +1,8 @@
-"""Getting at definition files: what a reader gives back, and how a file is read without trusting it.
+"""Reads definition files without trusting them, and defines the readers' results.
 
-A file is read only if it is a regular file of at most 1 MiB in UTF-8. Symbolic links to files and folders are
-followed, because people share their agents that way; a loop of links ends. Whatever is wrong with one file is
-a `Problem` of that file, never an exception for the others.
+Only regular files of at most 1 MiB in UTF-8 are read. Symbolic links to files and folders are followed, because
+people share their agents that way; a loop of links ends. A fault in one file is a `Problem` of that file, never
+an exception for the others.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MAX_ENUMERATED = 12
 
 
 class Problem(BaseModel):
-    """Why a file, or one definition in it, was not taken."""
+    """The reason why a file, or a definition in it, was not used."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -37,41 +37,41 @@ class Problem(BaseModel):
 
 
 class ReadResult(BaseModel):
-    """What one file, or one folder, gave."""
+    """The result of reading one file or folder."""
 
     model_config = ConfigDict(frozen=True)
 
     definitions: list[AgentDefinition] = []
     problems: list[Problem] = []
     disabled: dict[str, str] = {}
-    """Names that the file switches off, and the file: weaker sources of the same name are hidden."""
+    """Names that the file switches off, with the file's path; weaker sources of these names are hidden."""
     max_depth: int | None = Field(default=None, exclude=True)
-    """How deep agents may nest, at most."""
+    """Maximum nesting depth of agents."""
     merged: list[str] = Field(default=[], exclude=True)
-    """Names under which a configuration's entries went into the file's definition."""
+    """Names of configuration entries that were merged into the file's definition."""
     includes: list[Path] = Field(default=[], exclude=True)
-    """Further files that the result depends on: a prompt or role file that this one names."""
+    """Other files that the result depends on, such as a prompt or role file."""
 
 
 class Unusable(DefinitionError):
-    """A file, or a definition in it, that cannot be taken; readers turn it into a `Problem`."""
+    """A file, or a definition in it, cannot be used; readers turn this into a `Problem`."""
 
     def __init__(self, message: str, remedy: str, line: int | None = None) -> None:
         self.message, self.remedy, self.line = message, remedy, line
         super().__init__(f"{message}. {remedy}")
 
     def as_problem(self, path: Path) -> Problem:
-        """The same as a value, with the file it is about."""
+        """Return a `Problem` for the file."""
         return Problem(path=show_path(path), line=self.line, message=self.message, remedy=self.remedy)
 
 
 def show_path(path: Path) -> str:
-    """The path as text that can always be stored, whatever bytes its name has."""
+    """Return the path as text that can always be stored, whatever bytes its name has."""
     return str(path).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def show_place(path: Path, workspace: Path | None, home: Path | None) -> str:
-    """A file as people find it: within the workspace, else below their home, else from the root on."""
+    """Return a path for people: relative to the workspace, below the home (`~/`), or absolute."""
     for base, mark in ((workspace, ""), (home, "~/")):
         if base is not None and path.is_relative_to(base):
             return mark + show_path(path.relative_to(base))
@@ -79,7 +79,7 @@ def show_place(path: Path, workspace: Path | None, home: Path | None) -> str:
 
 
 def as_text(value: object) -> str:
-    """A plain value from a file as text. Raises `Unusable` for a number with thousands of digits."""
+    """Return a plain value from a file as text. Raises `Unusable` for a number with thousands of digits."""
     try:
         return str(value)
     except ValueError as error:
@@ -87,7 +87,7 @@ def as_text(value: object) -> str:
 
 
 def show(value: object) -> str:
-    """A value from a file, quoted and short, for a message."""
+    """Return a value from a file, quoted and short, for a message."""
     if not isinstance(value, (str, bool, int, float)):
         return f"a {type(value).__name__}"
     text = repr(value) if isinstance(value, str) else as_text(value)
@@ -95,13 +95,13 @@ def show(value: object) -> str:
 
 
 def enumerate_briefly(items: list[str]) -> str:
-    """The first of them for a message, and how many more there are."""
+    """Join the first items for a message, and count the rest."""
     hidden = len(items) - _MAX_ENUMERATED
     return ", ".join(items[:_MAX_ENUMERATED]) + (f" and {hidden} more" if hidden > 0 else "")
 
 
 def read_text(path: Path) -> str:
-    """The text of a small regular file, without its byte-order mark and with plain line ends. Raises `Unusable`."""
+    """Read a small regular file, without byte-order mark and with plain line ends. Raises `Unusable`."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise Unusable("not a regular file", "Replace it by a file.")
@@ -123,7 +123,7 @@ def read_text(path: Path) -> str:
 
 
 def is_folder(path: Path) -> bool:
-    """Whether it is a folder, or a link to one; what may not be looked at is none."""
+    """Report whether the path is a folder or a link to one. False if it cannot be inspected."""
     try:
         return stat.S_ISDIR(path.stat().st_mode)
     except (OSError, ValueError):
@@ -131,7 +131,7 @@ def is_folder(path: Path) -> bool:
 
 
 def resolve(path: Path) -> Path:
-    """The path without links; a loop of links stays as it is."""
+    """Resolve links in a path; a loop of links stays unresolved."""
     try:
         return path.resolve()
     except (OSError, RuntimeError):
@@ -139,10 +139,10 @@ def resolve(path: Path) -> Path:
 
 
 def locate(reference: str, folder: Path, root: Path | None) -> Path:
-    """The file that another file names, relative to `folder`.
+    """Return the path of a file that another file names, relative to `folder`. Raises `Unusable`.
 
-    With a `root` it must lie inside it, links resolved: a repository that somebody cloned must not
-    be able to put that person's other files into a prompt. Raises `Unusable`.
+    With a `root` the file must lie inside it, links resolved. Otherwise a cloned repository could put a
+    person's other files into a prompt.
     """
     remedy = "Name a file inside the project."
     try:
@@ -152,14 +152,14 @@ def locate(reference: str, folder: Path, root: Path | None) -> Path:
     except (OSError, RuntimeError, ValueError) as error:
         raise Unusable(f"the file name {show(reference)} is not valid", remedy) from error
     if not inside:
-        raise Unusable(f"it names {show(reference)}, which lies outside of the project", remedy)
+        raise Unusable(f"it names {show(reference)}, which lies outside the project", remedy)
     return path
 
 
 def list_files(folder: Path, suffixes: tuple[str, ...], problems: list[Problem]) -> list[Path]:
-    """The files below `folder` with one of these endings, sorted; hidden files and folders are left out.
+    """List the files below `folder` with one of these endings, sorted, without hidden files and folders.
 
-    A folder of absurd size (a link to a whole disk, say) is a problem, and none of its files is listed.
+    A folder with too many entries, such as a link to a whole disk, becomes a problem and gives no files.
     """
     found: list[Path] = []
     seen: set[tuple[int, int]] = set()

@@ -1,8 +1,8 @@
-"""Which tools a definition allows and forbids, gathered from the ways in which files say it.
+"""Reads the tools that a definition allows and forbids, from any of the formats.
 
-Claude Code lists names (`tools`, `disallowedTools`); OpenCode has a table of switches (`tools: {write:
-false}`) and a table of rules (`permission: {bash: {"rm *": deny}}`). All of it ends in two lists, and, where these
-do not say all of it, in entries that are judged at each call.
+Claude Code lists names (`tools`, `disallowedTools`). OpenCode has a table of switches (`tools: {write:
+false}`) and a table of rules (`permission: {bash: {"rm *": deny}}`). The result is two lists, and entries that are
+judged at each call if the lists cannot express them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from swarm.definitions.sources import Unusable, as_text, enumerate_briefly, show
 from swarm.definitions.tools import EDIT, all_rows, is_mcp, known_tools, matches_tool, row_of
 
 _NOT_TOOLS = frozenset({"external_directory", "doom_loop"})
-"""Permission keys of OpenCode that guard a situation, not a tool. Agents here never leave their workspace anyway."""
+"""OpenCode's permission keys for situations instead of tools. Agents here never leave their workspace anyway."""
 
 _MAX_ENTRIES = 500
 _LONGEST = 1_000
@@ -30,7 +30,7 @@ _NO_COUNTERPART = frozenset(
         *("codeinterpreter", "sendusermessage"),
     )
 )
-"""Tools of other systems that are common in their files and have none here."""
+"""Other systems' tools that are common in files and have no counterpart here."""
 
 Entry = tuple[str, str, str]
 """One line of OpenCode's permissions: tool, pattern, action."""
@@ -40,14 +40,14 @@ _EVERY_TOOL = frozenset({"*", "all"})
 
 @dataclass
 class ToolLists:
-    """The two lists while a definition is read; `tools=None` means all."""
+    """The two lists while a definition is read; `tools=None` means all tools."""
 
     tools: list[str] | None = None
     disallowed: list[str] = field(default_factory=list)
     _warnings: list[str] = field(default_factory=list)
 
     def read_tools(self, value: Any) -> None:
-        """Take `tools`: names. Raises `Unusable`."""
+        """Read the names in `tools`. Raises `Unusable`."""
         if value is None or value == "":
             self._warn("`tools` is empty, which means every tool; write [] for none")
             self.tools = None
@@ -57,18 +57,18 @@ class ToolLists:
                 self.tools = None
 
     def read_disallowed(self, value: Any) -> None:
-        """Take `disallowedTools`: names. Raises `Unusable`."""
+        """Read the names in `disallowedTools`. Raises `Unusable`."""
         if value is not None:
             self._disallow(*_read_entries("disallowedTools", value))
 
     def read_permission(self, entries: Sequence[Entry]) -> list[Entry]:
-        """Take OpenCode's entries, of which the last that matches decides: which tools there are; what that leaves unsaid is returned.
+        """Reduce OpenCode's entries, of which the last match decides, to the lists; return entries for each call.
 
-        Raises `Unusable`.
+        Returns nothing if the lists express all entries. Raises `Unusable`.
         """
         if len(entries) > _MAX_ENTRIES:
             raise Unusable(f"it has more than {_MAX_ENTRIES} permissions", "Use wildcards.")
-        # What stands before the last word for every tool is overruled by it.
+        # The last entry for every tool overrules all entries before it.
         start = max((index for index, (key, pattern, _) in enumerate(entries) if key == pattern == "*"), default=0)
         entries = entries[start:]
         denied = tuple(entries[:1]) == (("*", "*", "deny"),)
@@ -79,7 +79,7 @@ class ToolLists:
         usable = [tools for tools, about in groups.items() if not _is_denied_whole(about, denied)]
         if denied:
             allowed = (entry for tools in usable for entry in groups[tools] if entry[2] != "deny")
-            # `write` there is a name for editing; among what is left over from nothing it means itself.
+            # OpenCode's `write` means all editing, but as an exception to denied tools it means `Write` alone.
             self._allow_only(list(chain.from_iterable(_tools_granted(key) for key, _, _ in allowed)))
         else:
             self._disallow(*(tool for tools in groups if tools not in usable for tool in tools))
@@ -87,7 +87,7 @@ class ToolLists:
         return [] if told_by_tools else list(entries)
 
     def finish(self) -> list[str]:
-        """All that was understood only in part: call it once, at the end. Raises `Unusable`."""
+        """Check the lists and return the warnings; call it once, at the end. Raises `Unusable`."""
         self.disallowed = list(dict.fromkeys(self.disallowed))
         entries = [*(self.tools or []), *self.disallowed]
         if len(entries) > _MAX_ENTRIES:
@@ -95,7 +95,7 @@ class ToolLists:
         unknown = list(dict.fromkeys(entry for entry in entries if not is_known_tool(entry)))
         self._warn_about(unknown)
         if self.tools and not any(_is_offered(entry) for entry in self.tools):
-            self._warn("no tool of its list is offered here: it works without any")
+            self._warn("no tool of its list is offered here; it works without tools")
         return self._warnings
 
     def _warn_about(self, unknown: list[str]) -> None:
@@ -104,7 +104,7 @@ class ToolLists:
         for entry in unknown:
             name, _ = split_pattern(entry)
             if re.sub("[_-]", "", name).lower() in _NO_COUNTERPART:
-                # To forbid what does not exist is no mistake worth a word.
+                # Forbidding a tool that does not exist needs no warning.
                 absent.extend([show(name)] if entry in (self.tools or []) else [])
             elif hint := suggest(name, known_tools()):
                 self._warn(f"unknown tool {show(entry)}{hint}; kept, in case a worker offers it")
@@ -131,7 +131,7 @@ class ToolLists:
 
 def _tools_meant(key: str) -> list[str]:
     name = canonical_tool(key)
-    # Editing is one permission in OpenCode: its switches `edit`, `write` and `patch` all mean it.
+    # Editing is one permission in OpenCode, for its switches `edit`, `write` and `patch`.
     return [row.name for row in all_rows() if row.writes_files] if row_of(name).writes_files else [name]
 
 
@@ -146,14 +146,14 @@ def _tools_granted(key: str) -> list[str]:
 
 
 def _is_denied_whole(entries: Iterable[Entry], denied: bool) -> bool:
-    """Whether nothing of a tool is left that no entry denies, when it is `denied` before them."""
+    """Report whether the entries deny every use of a tool; `denied` is the state before them."""
     for _, pattern, action in entries:
         denied = action == "deny" and (denied or pattern == "*")
     return denied
 
 
 def read_switches(switches: Mapping[Any, Any]) -> list[Entry]:
-    """OpenCode's `tools: {name: bool}` as entries: the longest name that matches decides. Raises `Unusable`."""
+    """Read OpenCode's `tools: {name: bool}` as entries; the longest matching name decides. Raises `Unusable`."""
     entries: list[Entry] = []
     for key, value in switches.items():
         state = as_text(value).strip().lower()
@@ -164,7 +164,7 @@ def read_switches(switches: Mapping[Any, Any]) -> list[Entry]:
 
 
 def read_entries(value: Any) -> list[Entry]:
-    """OpenCode's `permission`, one action for all or a table of tools, as entries. Raises `Unusable`."""
+    """Read OpenCode's `permission`, one action or a table of tools, as entries. Raises `Unusable`."""
     rules = {"*": value} if isinstance(value, str) else value
     if not isinstance(rules, Mapping):
         raise Unusable("`permission` is neither an action nor a table", "Write for example `permission: {edit: deny}`.")
@@ -182,12 +182,12 @@ def read_entries(value: Any) -> list[Entry]:
 
 
 def _read_entries(key: str, value: Any) -> list[str]:
-    """A list of tools, written as a YAML list or as one line with commas or spaces. Raises `Unusable`."""
+    """Read a list of tools, as a YAML list or one line with commas or spaces. Raises `Unusable`."""
     items = value if isinstance(value, list) else [value]
     for item in items:
         if not isinstance(item, str):
             raise Unusable(f"an entry of `{key}` is {show(item)}, not a name", "Put the entry in quotes.")
-    # Joined first: YAML has cut `[Bash(git log:*, git diff:*)]` at its comma.
+    # Joined first, because YAML cuts `[Bash(git log:*, git diff:*)]` at its comma.
     entries = split_entries(", ".join(items))
     for entry in entries:
         if not is_tool_entry(entry):
@@ -198,7 +198,7 @@ def _read_entries(key: str, value: Any) -> list[str]:
 
 
 def split_entries(text: str) -> list[str]:
-    """Split `Read, Bash(git log:*, git diff:*)` at commas and spaces that are not in brackets."""
+    """Split `Read, Bash(git log:*, git diff:*)` at commas and spaces outside brackets."""
     entries, current, depth = [], "", 0
     for character in text:
         depth += (character == "(") - (character == ")")

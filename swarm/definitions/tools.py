@@ -1,8 +1,7 @@
-"""The table of tools: one row says what filter, rules, modes, decision, transcript and commands must know of a tool.
+"""The table of tools. A row has the facts that filter, rules, modes, decisions, transcript and commands need about a tool.
 
-It lies at the bottom, so that definitions and rules can be read without loading a tool. `home` names where the tool itself is; it is
-imported when it is first used. Nothing else in the project knows a tool by its name. A package from outside adds rows with `declare`,
-once, where its process starts.
+The module imports no tools, so definitions and rules can be read without them. `home` names the tool's module, which is imported on
+first use. No other code refers to a tool by its name. An external package adds rows with `declare`, once per process, at its start.
 """
 
 from __future__ import annotations
@@ -19,31 +18,31 @@ from swarm.core.errors import ConfigurationError
 
 
 class Kind(Enum):
-    """What carrying a call out means: when its turn comes within a reply, and what a crash in the middle of it leaves."""
+    """How a call is carried out: its order within a reply, and recovery from a crash in the middle."""
 
     LOOK = "look"
-    """It changes nothing: several run at once, and an interrupted one runs again."""
+    """No changes. Several calls run at once, and an interrupted one runs again."""
     EFFECT = "effect"
-    """It has effects: it runs alone, and an interrupted one is never silently run again."""
+    """Effects. A call runs alone, and an interrupted one is never repeated silently."""
     IDEMPOTENT = "idempotent"
-    """It has effects that happen once for each call, however often that is delivered: it runs alone, and an interrupted one runs again."""
+    """Effects that happen once per call, even on redelivery. A call runs alone, and an interrupted one runs again."""
     SHARED = "shared"
-    """It changes what agents share, in one step that knows its own repeat: it may run again, but waits for the one before it."""
+    """A change of state that agents share, in one idempotent step. A call can run again, but waits for the previous one."""
     ASK = "ask"
-    """A person, or a lead, is asked, and the answer is its result."""
+    """A question to a person or a lead; the answer is the result."""
     SPAWN = "spawn"
-    """It starts agents, all of a reply at once, after what the reply's other calls have done."""
+    """A start of agents: all starts of a reply at once, after the reply's other calls."""
     AGENTS = "agents"
-    """It is about other agents: it comes after those that the same reply starts, in the order of the calls."""
+    """A call about other agents. It runs after the starts of the same reply, in the order of the calls."""
     SEND = "send"
-    """It sends a message: its result and the message are one step; ordered as `AGENTS`."""
+    """A message. The result and the message are one step; ordered as `AGENTS`."""
     WAIT = "wait"
-    """It gives the process back until what it waits for has come: last, one after the other."""
+    """A wait that releases the process. Waits run last, one after the other."""
 
 
 Matching = Literal["", "edited", "read", "command", "domain", "type", "name", "value"]
-"""How a rule's spec is compared with the subject: as the path of a file that is changed or looked at, as a shell command, as the
-domain of an address, as a type of agent, as a name that arguments may follow, as a value of any kind."""
+"""How a rule's spec is compared with the subject: as the path of a changed or read file, a shell command, a URL's domain, an agent
+type, a name before arguments, or any value."""
 Need = Literal[
     "", "children", "several", "lead", "first", "plan", "planner", "person", "memory", "skills", "servers", "program"
 ]
@@ -51,94 +50,101 @@ Need = Literal[
 
 @dataclass(frozen=True)
 class ToolRow:
-    """One tool. The defaults are those of a tool that changes something outside and needs nothing special."""
+    """One tool. The defaults fit a tool that has effects outside and no special needs."""
 
     name: str
     kind: Kind = Kind.EFFECT
     home: str = ""
-    """`module:NAME` of its `swarm.tools.Tool`. Empty: definitions and rules may name it, and nobody here has it."""
+    """`module:NAME` of the `swarm.tools.Tool`. If empty, definitions and rules can name the tool, but no agent has it."""
     subject: str = ""
-    """The parameter that a call is about: rules match it, lists and activity lines show it."""
+    """The main parameter of a call: rules match it, lists and activity lines show it."""
     matching: Matching = ""
     inner: str = ""
-    """A second parameter, a pattern below the folder that `subject` names."""
+    """A second parameter: a pattern below the folder in `subject`."""
     network: bool = False
-    """It may carry what an agent has read out of the house."""
+    """The tool can send data that an agent has read to other systems."""
     internal: bool = False
-    """It touches no file, no network and no process but the agent's own, so modes let it pass."""
+    """The tool uses no files, network or processes beyond the agent's own, so every mode allows it."""
     needs_shell: bool = False
-    """It runs commands, or is of no use without them: only a sandbox can keep it from writing."""
+    """The tool runs commands, or is useless without them. Only a sandbox can prevent it from writing."""
     in_background: bool = True
-    """Agents in the background may have it: nobody needs to sit there for it."""
+    """Background agents may have the tool, because it needs no person."""
     root_only: bool = False
-    """No sub-agent has it: it speaks to the person, or arranges the whole job."""
+    """Only a root agent has the tool, because it addresses the person or arranges the whole job."""
     while_planning: bool = False
-    """A sub-agent in plan mode has it all the same."""
+    """Exception to `root_only`: a sub-agent in plan mode has the tool."""
     shipped_only: bool = False
-    """Definitions from files do not get it, even for a root."""
+    """Only shipped definitions get the tool."""
     concludes: bool = False
-    """It puts down, for all of the job, what its caller has concluded."""
+    """The tool records its caller's conclusions for the whole job."""
     adds_agents: bool = False
-    """It is gone at the nesting limit."""
+    """Agents at the nesting limit do not have the tool."""
     comes_with: str = ""
-    """Whoever has this tool listed has it, too: it could not be used in whole without."""
+    """A definition that lists this other tool gets both, because the other is incomplete alone."""
     of_teammates: bool = False
-    """A teammate has it whatever its definition lists."""
+    """Every teammate has the tool, whatever its definition lists."""
     needs: Need = ""
-    """Who has a use for it: whoever can start agents (`children`); agents of a job that can have several, or only its first one (`several`,
-    `lead`: unless listed, or for a teammate); a job's first agent, or who lists it (`first`); one that can leave plan mode (`plan`), or
-    enter it by itself (`planner`: a root that writes, and whose plan somebody answers); a root whose questions somebody answers (`person`);
-    one whose definition has a memory (`memory`), which need not list it; one of a job with skills (`skills`); one that has MCP servers
-    which need the tool (`servers`); one that is a program (`program`), and has nothing else."""
+    """The agents that can use the tool; empty: all.
+
+    - `children`: agents that can start agents.
+    - `several`, `lead`: agents of a job that can have several, or only its first one. A teammate or a listed tool is exempt.
+    - `first`: a job's first agent, or one that lists the tool.
+    - `plan`: agents that can leave plan mode.
+    - `planner`: a root that writes and can enter plan mode, if somebody answers its plan.
+    - `person`: a root whose questions somebody answers.
+    - `memory`: agents with a memory, listed or not.
+    - `skills`: agents of a job with skills.
+    - `servers`: agents with MCP servers that need the tool.
+    - `program`: agents that are programs; they have no other tool.
+    """
     sets_mode: Literal["", "plan"] = ""
-    """The permission mode that a call, once it is allowed, puts its agent in: that is all it does."""
+    """The permission mode that an allowed call sets; the call has no other effect."""
     heartbeat: Literal["", "last", "each"] = ""
-    """What its last call says, or its last one about each subject, holds until the next one, so it is said again when a summary takes the
-    conversation's place."""
+    """The last call (`last`), or the last one per subject (`each`), stays in force and is repeated after a compaction."""
     timeout_seconds: float | None = None
-    """The most that one call may take; None: it is not limited here."""
+    """Time limit of one call; None: no limit here."""
     activity: str = ""
-    """The activity line of a call, with parameters in braces; empty: the name and the subject."""
+    """Activity line of a call, with parameters in braces; empty: name and subject."""
     aliases: str = ""
-    """Its names in other systems, in lower case without `_` and `-`, parted by spaces."""
+    """Other systems' names of the tool, in lower case without `_` and `-`, separated by spaces."""
     origin: str = ""
-    """Of a tool from outside: the package and its version, or the module, that it came with. Not every worker has it."""
+    """Package and version, or module, of an external tool. Not every worker has it."""
     tags: tuple[str, ...] = ()
-    """What a worker must be besides (`SWARM_TAGS`) to offer it."""
+    """Tags that a worker must have (`SWARM_TAGS`) to offer the tool."""
     sandboxed: bool = False
-    """Its calls run in a sandbox and nowhere else."""
+    """Calls run only in a sandbox."""
 
     def describe(self, given: Mapping[str, Any]) -> str:
-        """The activity line of a call: `Read src/app.py`."""
+        """Return the activity line of a call: `Read src/app.py`."""
         form = self.activity or (f"{self.name} {{{self.subject}}}" if self.subject else self.name)
         shown = {name: " ".join(str(value).split()) for name, value in given.items()}
         return form.format_map(defaultdict(str, shown)).strip()
 
     @property
     def has_effects(self) -> bool:
-        """Whether a call changes something that permissions protect."""
+        """A call changes something that permissions protect."""
         return self.kind in (Kind.EFFECT, Kind.IDEMPOTENT)
 
     @property
     def writes_files(self) -> bool:
-        """Whether it changes files by path."""
+        """The tool changes files by path."""
         return self.matching == "edited"
 
     @property
     def shows_others(self) -> bool:
-        """Whether its results hold what other agents wrote."""
+        """Results contain text that other agents wrote."""
         return self.of_teammates or self.kind in (Kind.SPAWN, Kind.AGENTS, Kind.SHARED, Kind.WAIT)
 
     @property
     def is_internal(self) -> bool:
-        """Whether the runtime carries it out without touching anything that permissions protect."""
+        """The runtime carries calls out without touching anything that permissions protect."""
         return self.internal or self.kind not in (Kind.LOOK, Kind.EFFECT, Kind.IDEMPOTENT)
 
 
 PROGRAM, PROGRAM_AGAIN = "Program", "ProgramAgain"
-"""What an agent calls that is a program: it is run once, or again where it was interrupted."""
+"""Calls of a program agent: run once, or again after an interruption."""
 EDIT, READ, SHELL = "Edit", "Read", "Bash"
-"""Whose rules speak of all that change files, of all that look at them, of shell commands."""
+"""Tools whose rules cover all tools that change files, all that read files, and shell commands."""
 
 # fmt: off
 _BUILTIN = (
@@ -235,9 +241,9 @@ _by_alias: dict[str, str] = {}
 
 
 def declare(*rows: ToolRow) -> None:
-    """Add tools to the table, for the life of this process; the same row again changes nothing.
+    """Add tools to this process's table; an identical row has no effect.
 
-    Raises `ConfigurationError` for a name that cannot be a tool's, or that another row or another system's tool has.
+    Raises `ConfigurationError` for a name that is invalid or already taken by another row or alias.
     """
     for row in rows:
         if reason := refuse_name(row.name):
@@ -250,14 +256,14 @@ def declare(*rows: ToolRow) -> None:
 
 
 def refuse_name(name: str) -> str:
-    """Why this cannot be a tool's name; empty if it can."""
+    """Return the reason why this cannot be a tool's name; empty if it can."""
     if _NAME.fullmatch(name) and not name.startswith(_MCP):
         return ""
     return f"{name[:80]!r} cannot be a tool's name; use 1 to 64 letters, digits and '_', a letter first"
 
 
 def row_of(name: str) -> ToolRow:
-    """What is known about a tool by its canonical name; one that nobody knows counts as having effects."""
+    """Return the row of a tool by its canonical name; an unknown tool counts as having effects."""
     found = _rows.get(name)
     if found is None:
         return ToolRow(name, in_background=name.startswith(_MCP))
@@ -265,29 +271,29 @@ def row_of(name: str) -> ToolRow:
 
 
 def all_rows() -> tuple[ToolRow, ...]:
-    """Every row, in the order in which models are given the tools."""
+    """Return every row, in the order in which models see the tools."""
     return tuple(_rows.values())
 
 
 def known_tools() -> frozenset[str]:
-    """The names of all tools in the table."""
+    """Return the names of all tools in the table."""
     return frozenset(_rows)
 
 
 def find_alias(name: str) -> str | None:
-    """Our name for a tool that goes by this name, here or in another system; `read_file` and `ReadFile` are one."""
+    """Return our name of a tool, given ours or another system's; `read_file` and `ReadFile` are one."""
     return _by_alias.get(_spelling(name))
 
 
 def matches_tool(pattern: str, name: str) -> bool:
-    """Whether a name or pattern means this tool; `mcp__server` means every tool of that server."""
+    """Report whether a name or pattern means this tool; `mcp__server` means every tool of that server."""
     if is_mcp(pattern) and pattern.count("__") == 1 and fnmatchcase(name, f"{pattern}__*"):
         return True
     return pattern == name or fnmatchcase(name, pattern)
 
 
 def is_mcp(name: str) -> bool:
-    """Whether a name or pattern is of tools of MCP servers, `mcp__server__tool`."""
+    """Report whether a name or pattern means tools of MCP servers, `mcp__server__tool`."""
     return name.startswith(_MCP)
 
 

@@ -1,1 +1,1 @@
-"""What an agent may do: the filter that decides which tools it is given."""
+"""Permissions: the tools that an agent gets, the calls that may run, and the sandbox."""

@@ -1,7 +1,7 @@
-"""What of the changes that come home from a copy is not to come unasked: links that lead out, and what programs outside obey.
+"""Finds changes from an agent's copy that need an approval: links that lead out, and files that programs outside obey.
 
-An agent works on a copy in its sandbox. What it leaves there is harmless until it lies in the person's folder, where an editor, git or
-another agent obeys it, and where a program follows a link.
+An agent works on a copy in its sandbox. Its files are harmless there. In the person's folder, an editor, git or another agent can obey
+them, and a program can follow a link.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Content = Callable[[Change], bytes]
 
 
 def find_arrivals(changes: Sequence[Change], folder: Path, content_of: Content) -> dict[str, str]:
-    """The paths that a person is asked about before they are changed in the folder, each with the reason."""
+    """Return the paths whose change needs a person's approval, each with the reason."""
     found = find_leading_out(changes, folder, content_of)
     for change in changes:
         if change.path not in found and is_protected(str(folder / change.path), folder):
@@ -26,14 +26,14 @@ def find_arrivals(changes: Sequence[Change], folder: Path, content_of: Content) 
 
 
 def find_leading_out(changes: Sequence[Change], folder: Path, content_of: Content) -> dict[str, str]:
-    """The links among the changes that lead out of the folder, or to what programs obey, each with where it leads."""
+    """Return changed links that lead out of the folder or to files that programs obey, each with its target."""
     targets = {one.path: os.fsdecode(content_of(one)) for one in changes if one.new_mode == LINK}
     return {path: f"a link to {target}" for path, target in targets.items() if _leads_out(path, target, folder)}
 
 
 def _leads_out(path: str, target: str, folder: Path) -> bool:
     there = str((folder / path).parent / target)
-    # A `..` after a name goes up from wherever that name leads: what comes of it depends on other links.
+    # A `..` after a name goes up from the target of that name, which depends on other links.
     names = list(PurePosixPath(target).parts)
     while names and names[0] == "..":
         names.pop(0)
@@ -43,7 +43,7 @@ def _leads_out(path: str, target: str, folder: Path) -> bool:
 
 
 def spread(paths: dict[str, str], changes: Sequence[Change]) -> dict[str, str]:
-    """The same with what cannot be changed without them: what lies in such a path, or makes room for it."""
+    """Add the changes that depend on these paths: changes inside such a path, or of its parents."""
     found = dict(paths)
     for change in changes:
         near = (one for one in paths if one.startswith(f"{change.path}/") or change.path.startswith(f"{one}/"))

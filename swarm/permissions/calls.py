@@ -1,4 +1,4 @@
-"""Judges one call of any tool but the shell: what the rules say of it, then what the mode does."""
+"""Judges one call of any tool except the shell: by the rules, then by the mode."""
 
 from __future__ import annotations
 
@@ -19,42 +19,42 @@ from swarm.workspace import is_output
 
 @dataclass(frozen=True)
 class Judgement:
-    """What was decided, why (fit to be given to the model), and the rule that did it, if one did."""
+    """A decision, its reason (also for the model), and the rule behind it, if any."""
 
     action: Action
     reason: str
     rule: Rule | None = None
     by_person: bool = False
-    """Of a question: none but a person answers it."""
+    """Only a person can answer the question."""
     look: bool = False
-    """First the call is tried where nothing can come of it; this verdict is for when that is not enough."""
+    """Try the call first where it cannot have effects; this decision applies if that is not enough."""
 
 
 @dataclass(frozen=True)
 class JudgedCall:
-    """One call, and what it is judged by."""
+    """One call, with the rules and the situation to judge it by."""
 
     tool: str
-    """Its canonical name."""
+    """The tool's canonical name."""
     given: dict[str, Any]
     rules: Rules
     mode: PermissionMode
     workspace: Path
     sandboxed: bool
-    """The kernel holds the agent's processes to the workspace, without network …"""
+    """The kernel restricts the agent's processes to the workspace, without network."""
     read_only_sandbox: bool = False
-    """… and keeps them from changing the workspace."""
+    """The sandbox also prevents changes of the workspace."""
     plan_file: Path | None = None
-    """The one file that plan mode may write."""
+    """The only file that may be written in plan mode."""
 
     folders: tuple[Path, ...] = ()
-    """Further folders that the agent may work in as in the workspace."""
+    """Further folders that the agent may use like the workspace."""
     looks: bool = False
-    """It is a tool of an MCP server that is believed to change nothing."""
+    """An MCP server's tool that is trusted to change nothing."""
 
     @cached_property
     def row(self) -> ToolRow:
-        """What is known about the tool."""
+        """The tool's row in the table of tools."""
         return row_of(self.tool)
 
 
@@ -70,7 +70,7 @@ def judge_call(call: JudgedCall) -> Judgement:
         path = _path_of(call)
         if path is not None and is_protected(path, call.workspace):
             return Judgement(
-                "ask", f"{path} is configuration that tools obey; changing it is always asked about", by_person=True
+                "ask", f"{path} is configuration that tools obey; a change always needs an approval", by_person=True
             )
     return _by_rules("allow", call) or _by_mode(call, planned)
 
@@ -97,17 +97,17 @@ def _by_mode(call: JudgedCall, planned: bool) -> Judgement:
             is_inside(path, folder, call.workspace) for folder in (call.workspace, *call.folders)
         ):
             return Judgement("allow", "edits in the workspace are allowed in the mode acceptEdits")
-        return Judgement("ask", "the file is outside of the workspace")
+        return Judgement("ask", "the file is outside the workspace")
     return Judgement("ask", f"{tool} has effects and no rule allows this call")
 
 
 def rules_against_reading(rules: Rules) -> list[Rule]:
-    """The rules by which files may not be read, and so not be changed either."""
+    """Return the rules that deny reading files; these files must not be changed either."""
     return [rule for rule in rules.about("deny", READ) if rule.spec is not None]
 
 
 def _denied_to_read(call: JudgedCall) -> Judgement | None:
-    """A file that may not be read may not be changed either."""
+    """Deny a change of a file that a rule forbids to read."""
     if not call.row.writes_files:
         return None
     as_read = replace(call, tool=READ, given={"file_path": _path_of(call)})
@@ -122,7 +122,7 @@ def matches(rule: Rule, call: JudgedCall) -> bool:
 
 
 def _excepts(exception: Rule, rule: Rule, call: JudgedCall) -> bool:
-    """Whether an exception takes the call out of the rule: in doubt it does for rules that allow, and only for them."""
+    """Report whether an exception excludes the call from the rule; in doubt, only from rules that allow."""
     if rule.action == "allow":
         exception = exception.model_copy(update={"action": "deny"})
     return exception.names(call.tool) and _matches_spec(exception, call)
@@ -147,7 +147,7 @@ def _matches_spec(rule: Rule, call: JudgedCall) -> bool:
         case "name":
             return matches_name(spec, subject)
         case "value" if subject is None:
-            return broad  # what is left to the function's default may be what the rule is about
+            return broad  # the function's default may be the value in the rule
         case "value" if matches_value(spec, subject):
             return True
         case "type":
@@ -159,8 +159,8 @@ def _matches_type(spec: str, call: JudgedCall, subject: Any, *, broad: bool) -> 
     if ":" in spec and broad and matches_parameter(spec, call.given):
         return True
     if call.given.get("agent_id") and not subject:
-        return not broad  # an agent that runs already was judged when it was started
-    # Elsewhere shipped types begin with capitals: `Agent(Explore)` means explore.
+        return not broad  # a running agent was judged at its start
+    # Other systems capitalize shipped types: `Agent(Explore)` means explore.
     kind = str(subject or DEFAULT_TYPE).casefold()
     kinds = {kind, canonical_type(kind)} if broad else {kind}
     patterns = {pattern.strip().casefold() for pattern in spec.split(",")}
@@ -175,7 +175,7 @@ def matches_file(rule: Rule, path: str, workspace: Path, *, folder: bool) -> boo
     broad = rule.action != "allow"
     try:
         return matches_path(rule.spec, path, workspace=workspace, broad=broad, folder=folder)
-    except ValueError:  # the spec of a rule about all tools need not be a path pattern
+    except ValueError:  # the spec of a rule for all tools need not be a path pattern
         return broad
 
 
@@ -185,18 +185,18 @@ def _path_of(call: JudgedCall) -> str | None:
 
 
 def _looks_below(row: ToolRow) -> bool:
-    """Whether it looks through a folder, and not at a single file."""
+    """Report whether the tool searches a folder instead of reading a single file."""
     return row.subject == "path"
 
 
 def _paths_read(call: JudgedCall) -> list[str]:
-    """What a reading tool looks at; text kept from another tool's output is no file."""
+    """Return the paths that a reading tool uses; another tool's stored output is not a file."""
     path = call.given.get(call.row.subject)
     if not _looks_below(call.row):
         return [path] if isinstance(path, str) and not is_output(path) else []
     folder = path if isinstance(path, str) and path else "."
     inner = call.given.get(call.row.inner)
-    # A pattern without wildcards names a file; the folder itself is looked through by all of these tools.
+    # A pattern without wildcards names a file; all of these tools also search the folder itself.
     return [folder, f"{folder}/{inner}"] if isinstance(inner, str) else [folder]
 
 
@@ -208,17 +208,17 @@ def _is_plan_file(call: JudgedCall) -> bool:
     plan_named, plan_real = locate(str(call.plan_file), call.workspace)
     if named not in (plan_named, plan_real):
         return False
-    # Others can write in the workspace: a link in the plan file's place would have something else written.
+    # Others can write in the workspace, and a link in the plan file's place would redirect the write.
     root_named, root_real = locate(".", call.workspace)
     return real == plan_real == os.path.join(root_real, os.path.relpath(plan_named, root_named))
 
 
 def _plan_reason(call: JudgedCall) -> str:
-    where = f" but the plan file {call.plan_file}" if call.plan_file is not None else ""
-    return f"in plan mode nothing may be changed{where}: {call.tool} was not carried out"
+    where = f" except the plan file {call.plan_file}" if call.plan_file is not None else ""
+    return f"nothing may be changed in plan mode{where}, so {call.tool} was not carried out"
 
 
 def by_rule(action: Action, rule: Rule) -> Judgement:
-    words = {"deny": "denied by", "ask": "must be asked about by", "allow": "allowed by"}[action]
+    words = {"deny": "denied by", "ask": "needs an approval by", "allow": "allowed by"}[action]
     limit = f", which leaves only {', '.join(rule.unless)[:200]}" if rule.unless and action != "allow" else ""
     return Judgement(action, f"{words} the rule {rule.text} of {rule.source}{limit}", rule)

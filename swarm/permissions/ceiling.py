@@ -1,7 +1,7 @@
-"""The most that work may have: on a worker, whatever a record says, and for the key of an API, whatever its orders ask for. Pure.
+"""Ceilings: the most that a worker allows any record, and that an API key allows any order. Pure.
 
-A worker lowers what goes beyond its ceiling (`bound_*`): records are written by whoever may write to Redis. An order that goes beyond
-its caller's ceiling is refused (`hold`), so that nobody gets less than was asked for without being told.
+A worker lowers values above its ceiling (`bound_*`), because every client with write access to Redis can write records. An order above
+its caller's ceiling is refused (`hold`) instead of being lowered silently.
 """
 
 from __future__ import annotations
@@ -23,57 +23,57 @@ _KEY_COMMAND = "`swarm keys add NAME"
 
 @dataclass(frozen=True)
 class Privileges:
-    """What an order asks for, or what a job has, of all that ceilings limit."""
+    """The requested values of an order or a job that ceilings limit."""
 
     workspace: str | Path = ""
     mode: PermissionMode | None = None
     network: bool = False
     allow: bool = False
-    """It brings `allow` rules."""
+    """The order contains `allow` rules."""
     check: bool = False
-    """It brings a command that checks the work."""
+    """The order contains a command that checks the work."""
     budget_usd: float | None = None
-    """None: nothing is said, so the ceiling's holds; infinite: it has no limit."""
+    """None: not given, so the ceiling's budget applies; infinite: no limit."""
 
 
 class Ceiling(BaseModel):
-    """What is allowed at most; without values nothing is limited."""
+    """Upper limits; without values nothing is limited."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     workspaces: tuple[Path, ...] = ()
-    """Folders, resolved: a workspace is one of them or lies below one."""
+    """Resolved folders; a workspace must be one of them or lie below one."""
     mode: PermissionMode | None = None
     network: bool = True
     allow: bool = True
-    """Orders may bring `allow` rules."""
+    """Orders may contain `allow` rules."""
     check: bool = True
-    """Orders may bring a command that checks the work."""
+    """Orders may contain a command that checks the work."""
     max_cost_usd: float | None = Field(default=None, gt=0)
-    """Of a job; of a map also in all."""
+    """Maximum budget of a job, and of a whole map."""
 
     def bound_mode(self, mode: PermissionMode) -> PermissionMode:
-        """The mode that holds here for an agent that has this one."""
+        """Return the mode, lowered to this ceiling."""
         return mode if self.mode is None else at_most(mode, self.mode)
 
     def bound_cost(self, budget_usd: float | None) -> float | None:
-        """The budget that holds here for one of so much; None: without limit."""
+        """Return the budget, lowered to this ceiling; None: no limit."""
         known = [one for one in (budget_usd, self.max_cost_usd) if one is not None]
         return min(known, default=None)
 
     def bound_folders(self, folders: list[str]) -> list[str]:
-        """Those of the folders beside the workspace that agents may work in here."""
+        """Return the folders besides the workspace that this ceiling allows."""
         return [folder for folder in folders if not self.refuse_workspace(folder, "")]
 
     def describe(self) -> str:
-        """All of it in a line, for its operator."""
+        """Describe the ceiling in one line, for its operator."""
         said = {"network": self.network, "allow rules": self.allow, "check": self.check}
         cost = "any cost" if self.max_cost_usd is None else f"${self.max_cost_usd:g} at most"
         told = [f"mode {self.mode or 'any'}", *(what if may else f"no {what}" for what, may in said.items()), cost]
         return ", ".join(told) + (f", in {', '.join(map(str, self.workspaces))}" if self.workspaces else "")
 
     def explain_bounds(self, mode: PermissionMode, *, network: bool) -> str:
-        """In words what an agent loses here that may come to this mode and has this network; empty if nothing."""
+        """Explain what an agent with this mode and network loses on this worker; empty if nothing."""
         told = []
         if self.bound_mode(mode) != mode:
             told.append(f"works in mode {self.bound_mode(mode)} at most, not in {mode} (SWARM_MODE_CEILING)")
@@ -82,18 +82,18 @@ class Ceiling(BaseModel):
         return " and ".join(told)
 
     def refuse_workspace(self, workspace: str, host: str) -> str:
-        """Why this folder is no workspace here; empty if it may be one. Links are followed first."""
+        """Return the reason why this folder cannot be a workspace here; empty if it can. Links are resolved first."""
         if self._has_folder(real := Path(os.path.realpath(workspace))):
             return ""
         shown = workspace if str(real) == workspace else f"{workspace} (which is {real})"
         return (
-            f"the workspace {shown} is in none of the folders that the worker on {host} allows: "
+            f"the workspace {shown} is outside the folders that the worker on {host} allows: "
             f"{', '.join(map(str, self.workspaces))}. Work below one of them, or add the folder to SWARM_WORKSPACES "
             "where the worker runs"
         )
 
     def hold(self, wanted: Privileges) -> None:
-        """Raise `BeyondCeiling` for the first thing that goes beyond this ceiling."""
+        """Raise `BeyondCeiling` for the first value above this ceiling."""
         mode, budget = wanted.mode, wanted.budget_usd
         if wanted.workspace and not self._has_folder(Path(os.path.realpath(wanted.workspace))):
             below = f"only folders below {', '.join(map(str, self.workspaces))}"
@@ -117,11 +117,11 @@ class Ceiling(BaseModel):
 
 UNLIMITED = Ceiling()
 KEY_CEILING = Ceiling(mode="acceptEdits", network=False, allow=False, check=False)
-"""Of a key for which nothing else was said."""
+"""The ceiling of an API key without limits of its own."""
 
 
 def read_ceiling(settings: Settings) -> Ceiling:
-    """The ceiling that a worker's settings draw."""
+    """Read the ceiling from a worker's settings."""
     folders = (
         tuple(Path(os.path.realpath(folder)) for folder in settings.workspace_folders()) if settings.workspaces else ()
     )

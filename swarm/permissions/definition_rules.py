@@ -1,7 +1,7 @@
-"""The rules that an agent's definition makes for itself: they only take away, whoever wrote the definition.
+"""Derives rules from an agent's definition. They only deny or ask, whatever the definition's source.
 
-`tools: Bash(git log:*)` gives Bash for that and nothing else, `disallowedTools: Bash(rm *)` denies it,
-`tools: Agent(explore, plan)` allows only those types, and OpenCode's `ask` asks. Nothing in a definition spares a question.
+`tools: Bash(git log:*)` limits Bash to that command, `disallowedTools: Bash(rm *)` denies it, `tools: Agent(explore, plan)`
+allows only these types, and OpenCode's `ask` asks. A definition never saves an approval.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from swarm.permissions.rules import InvalidRule, Rule, Rules, parse_rule
 
 
 def definition_rules(definition: AgentDefinition) -> Rules:
-    """The denials and questions that a definition amounts to; whole tools are the filter's matter, too."""
+    """Return the rules of a definition that deny or ask; the filter also removes whole tools."""
     source = f"the definition {definition.name}"
     rules: list[Rule] = []
     for entry in definition.disallowed_tools:
@@ -32,7 +32,7 @@ def definition_rules(definition: AgentDefinition) -> Rules:
 
 
 def server_rules(servers: Iterable[Server]) -> Rules:
-    """What the configurations of MCP servers say of calls of their tools: it was approved with the server."""
+    """Return the rules in the configurations of MCP servers, which a person approved with the server."""
     rules: list[Rule] = []
     for server in servers:
         source = f"the MCP server {server.name} ({server.source})"
@@ -52,7 +52,7 @@ def _deny(entry: str, source: str) -> Rule:
     try:
         return parse_rule(entry, "deny", source)
     except InvalidRule:
-        # What cannot be understood is denied whole: an author who forbids something must not end up with all of it.
+        # An invalid entry denies the whole tool, because its author meant to forbid something.
         return Rule(action="deny", tool=split_pattern(canonical_tool(entry))[0], source=source)
 
 
@@ -68,13 +68,13 @@ def _limit(tools: list[str], source: str) -> list[Rule]:
     editing = [row.name for row in all_rows() if row.writes_files]
     shell_limited = any(row_of(tool).matching == "command" for tool in limited)
     if shell_limited and not any(matches_tool(name, edit) for edit in editing for name in named):
-        # Redirecting a command's output is editing, and this agent was given no tool to edit.
+        # Redirected output is an edit, and this agent has no tool to edit.
         rules.append(Rule(action="deny", tool=EDIT, source=source))
     return rules
 
 
 def _kept(tool: str, spec: str, source: str) -> list[str]:
-    """What the limit leaves: one entry, or each command of `Bash(git log:*, git diff:*)`."""
+    """Return the entries that a limit leaves: one, or each command of `Bash(git log:*, git diff:*)`."""
     specs = (
         [part.strip() for part in spec.split(",")] if row_of(tool).matching == "command" and ", " in spec else [spec]
     )

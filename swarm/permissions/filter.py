@@ -1,14 +1,13 @@
-"""Decides which tools an agent gets: a pipeline of layers, each of which can only take away.
+"""Decides which tools an agent gets, by a pipeline of layers that can only remove tools.
 
 The order is fixed: (1) tools that no sub-agent has, (2) tools for shipped definitions only, (3) the
-background's allow-list, (4) the definition's own lists, (5) what may write, for read-only definitions, and
-the shell, where nothing holds it to reading, (6) depth. A definition speaks in layer 4 alone, and there too
-only about what is left: nothing that it lists brings a tool back.
+background's allow-list, (4) the definition's own lists, (5) writing tools for read-only definitions, and
+the shell without a read-only sandbox, (6) depth. A definition's lists act in layer 4 alone and never
+bring a tool back.
 
-This is about the presence of a tool. What `Bash(git log:*)` allows or forbids about a call is judged when the
-call is made; here `tools: Bash(git log:*)` keeps Bash, and `disallowedTools: Bash(rm *)` does not take it
-away. For the same reason plan mode leaves `Write` and `Edit`: that they touch nothing but the plan's file is
-judged at the call, and approval of the plan needs no other tools.
+The filter decides only about whole tools; calls are judged when they are made. Here `tools: Bash(git log:*)`
+keeps Bash, and `disallowedTools: Bash(rm *)` does not remove it. For the same reason plan mode keeps `Write`
+and `Edit`: each call is limited to the plan's file, and an approved plan needs no other tools.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from swarm.definitions.tools import matches_tool, row_of
 
 @dataclass(frozen=True)
 class Situation:
-    """What the layers look at: the definition, and where in its job the agent stands."""
+    """The input of the layers: the definition, and the agent's place in its job."""
 
     definition: AgentDefinition
     depth: int
@@ -31,37 +30,37 @@ class Situation:
     is_root: bool
     background: bool = False
     mode: PermissionMode | None = None
-    """The mode in force, where it is not the definition's own (a parent's `plan` holds for its children)."""
+    """The mode in force, if not the definition's own (children inherit a parent's `plan`)."""
     sandbox: bool = False
-    """Processes of a read-only agent, and of one that plans, cannot write: then such agents get a shell."""
+    """Read-only and planning agents have a sandbox in which they cannot write, so they get a shell."""
 
     @property
     def planning(self) -> bool:
-        """Whether plan mode is in force."""
+        """Plan mode is in force."""
         return (self.mode or self.definition.permission_mode) == "plan"
 
 
 def filter_tools(available: Sequence[str], situation: Situation) -> list[str]:
-    """The tools of `available` that the agent gets, in their order."""
+    """Return the tools of `available` that the agent gets, in order."""
     return [tool for tool in available if _removing_layer(tool, situation) is None]
 
 
 def explain_tools(available: Sequence[str], situation: Situation) -> list[tuple[str, str]]:
-    """The tools that the agent does not get, each with the layer that took it away first."""
+    """Return the tools that the agent does not get, each with the first layer that removes it."""
     return [(tool, layer) for tool in available if (layer := _removing_layer(tool, situation)) is not None]
 
 
-# -- the layers: each says whether the tool stays ---------------------------------------------------------
+# -- the layers: each returns whether the tool stays ---------------------------------------------------------
 
 
 def _fits_subagent(tool: str, situation: Situation) -> bool:
     row = row_of(tool)
-    # In plan mode an agent can hand its plan in; whether that ends the mode is judged then.
+    # In plan mode an agent can hand its plan in; the call decides whether that ends the mode.
     return situation.is_root or not row.root_only or (row.while_planning and situation.planning)
 
 
 def _fits_origin(tool: str, situation: Situation) -> bool:
-    # Whoever writes a file into a repository must not thereby switch a person's mode, or found and dissolve teams in their job.
+    # A file in a repository must not switch a person's mode, or create and delete teams in their job.
     return situation.definition.source == "shipped" or not row_of(tool).shipped_only
 
 
@@ -76,7 +75,7 @@ def _is_not_disallowed(tool: str, situation: Situation) -> bool:
 
 def _is_listed(tool: str, situation: Situation) -> bool:
     if row_of(tool).needs == "memory":
-        # Asked for by its own key, not by the list.
+        # Requested by its own key instead of the list.
         return situation.definition.memory is not None
     tools = situation.definition.tools
     if tools is None:
@@ -87,7 +86,7 @@ def _is_listed(tool: str, situation: Situation) -> bool:
 
 def _fits_read_only(tool: str, situation: Situation) -> bool:
     row = row_of(tool)
-    # What somebody's own function changes no sandbox keeps it from.
+    # No sandbox restricts the effects of an external tool's function.
     return not situation.definition.read_only or not (row.writes_files or (row.origin and row.has_effects))
 
 
@@ -110,7 +109,7 @@ LAYERS: tuple[tuple[str, Callable[[str, Situation], bool]], ...] = (
     ("no sandbox", _fits_sandbox),
     ("nesting limit", _fits_depth),
 )
-"""The pipeline in its order, each layer under the words that explain it to a person."""
+"""The layers in order, each with its explanation for people."""
 
 
 def _removing_layer(tool: str, situation: Situation) -> str | None:

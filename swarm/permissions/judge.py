@@ -1,16 +1,16 @@
-"""Decides about one call of a tool: allow it, ask a person, or deny it, with the reason in a sentence.
+"""Decides about one call of a tool: allow it, ask a person, or deny it, with a reason.
 
-The order: rules that deny; what plan mode forbids; rules that ask; rules that allow; the mode. So a deny
-survives every mode, and nothing but a person gets past a rule that asks.
+The order: rules that deny, plan mode, rules that ask, rules that allow, the mode. So a deny rule holds in
+every mode, and only a person can allow a call that an ask rule matches.
 
-| mode | what no rule decides |
+| mode | calls that no rule decides |
 |---|---|
-| `default`, `bubble` | looking is allowed; edits and the network are asked about, and shell commands for which a look is not enough |
-| `acceptEdits` | edits in the workspace too, and shell commands that a sandbox holds to it |
-| `auto` | as `acceptEdits`; of what would be asked about, a small model may allow or deny what it is sure of |
-| `plan` | looking only, and the plan file |
-| `dontAsk` | as `default`, but whatever would be asked is denied |
-| `bypassPermissions` | everything; the recursive removal of a critical folder is asked about |
+| `default`, `bubble` | reads are allowed; edits, the network, and shell commands that must do more than read need an approval |
+| `acceptEdits` | also allows edits in the workspace, and shell commands that a sandbox restricts to it |
+| `auto` | as `acceptEdits`; a small model can allow or deny the remaining questions if it is sure |
+| `plan` | reads only, and the plan file |
+| `dontAsk` | as `default`, but questions become denials |
+| `bypassPermissions` | everything is allowed, except that recursive removal of a critical folder needs an approval |
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ __all__ = ["JudgedCall", "Judgement", "find_plain_look", "find_unreadable", "jud
 
 
 def judge(call: JudgedCall) -> Judgement:
-    """Decide about a call."""
+    """Decide about one call."""
     if call.mode == "auto":
-        # Who answers its questions is another matter.
+        # The mode decides elsewhere who answers its questions.
         call = replace(call, mode="acceptEdits")
     verdict = judge_shell(call) if call.row.matching == "command" else judge_call(call)
     if call.mode == "dontAsk" and verdict.action == "ask":
-        return replace(verdict, action="deny", reason=f"{verdict.reason}; nobody is asked in the mode dontAsk")
+        return replace(verdict, action="deny", reason=f"{verdict.reason}; the mode dontAsk asks no questions")
     return verdict
 
 
 def may_read(path: Path, rules: Rules, workspace: Path) -> bool:
-    """Whether no rule denies reading this file: for tools that search many."""
+    """Report whether no rule denies reading this file; for tools that search many files."""
     return not any(matches_file(rule, str(path), workspace, folder=False) for rule in rules_against_reading(rules))
 
 
 def find_unreadable(folders: Iterable[Path], rules: Rules, workspace: Path) -> Iterator[Path]:
-    """What lies below the folders and may not be read: each file, or a folder of which nothing may be read."""
+    """List unreadable paths below the folders: files, and folders in which every file is unreadable."""
     specs = [rule.spec for rule in rules_against_reading(rules) if rule.spec is not None]
     patterns = [compile_paths(spec, workspace, broad=True) for spec in specs]
     for folder in folders:

@@ -1,7 +1,7 @@
-"""The rule that a lasting approval leaves behind: a capability that its text says all of.
+"""Makes the rule of a lasting approval, whose text states everything that it allows.
 
-Of a command that is exactly this command, or, for a few subcommands, the same one with other plain words: only with options that are known
-to start no program and to name no file to write, on the remote that was named, in the workspace.
+For a command, the rule allows exactly this command. For a few subcommands it also allows other plain words, with known options that
+start no program and name no file to write, on the named remote, in the workspace.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _APPROVAL = "an approval for good"
 
 
 def always_rule(tool: str, given: dict[str, Any], *, workspace: Path, source: str = _APPROVAL) -> Rule:
-    """The narrow rule that allows this call from now on, and what is plainly of its kind; `Rule.promise` says it in words."""
+    """Return a narrow rule that allows this call and calls of its kind; `Rule.promise` explains the rule."""
     row = row_of(tool)
     subject = given.get(row.subject)
     spec: str | None = None
@@ -34,7 +34,7 @@ def always_rule(tool: str, given: dict[str, Any], *, workspace: Path, source: st
         case "edited" | "read":
             spec = _folder_spec(str(subject), workspace, row.subject == "path") if subject else None
         case "domain":
-            # A host of `.invalid` exists nowhere: what cannot be read is approved this once only.
+            # No host in `.invalid` exists, so an unreadable URL is approved only once.
             spec = f"domain:{host_of(subject) or 'unreadable.invalid'}"
         case "type":
             spec = subject if isinstance(subject, str) and re.fullmatch(r"\w[\w.-]*", subject) else DEFAULT_TYPE

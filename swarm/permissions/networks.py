@@ -1,7 +1,7 @@
-"""Networks that agents never reach, and those that count as private: one list for what fetches, the sandbox and deployments.
+"""Networks that agents never reach, and private networks: one list for fetching tools, the sandbox and deployments.
 
-As of 22 November 2026, from IANA's special-purpose address registries (RFC 6890), and from the pages where clouds say how a machine
-learns its own credentials. Most do at 169.254.169.254, which is link-local; the others are named here. AWS: "Retrieve instance metadata",
+As of 22 November 2026, from IANA's special-purpose address registries (RFC 6890) and the clouds' pages about instance metadata. Most
+metadata services have the link-local address 169.254.169.254; the others are listed here. AWS: "Retrieve instance metadata",
 "EKS Pod Identity Agent". Google: "Query VM metadata" (machines with IPv6 alone). Azure: "What is IP address 168.63.129.16?". Alibaba:
 "ECS instance metadata". Oracle: "Instance Metadata Service". Scaleway: its page in cloud-init. Linode: "Metadata Service".
 """
@@ -14,7 +14,7 @@ Network = IPv4Network | IPv6Network
 
 _METADATA = (
     "100.100.100.200/32",  # Alibaba
-    "168.63.129.16/32",  # Azure: what hosts the machine, by an address of the public network
+    "168.63.129.16/32",  # Azure: the machine's host, at a public address
     "fd00:ec2::/32",  # AWS
     "fd20:ce::254/128",  # Google
     "fd00:c1::a9fe:a9fe/128",  # Oracle
@@ -25,7 +25,7 @@ _METADATA = (
 NEVER: tuple[Network, ...] = tuple(
     map(ip_network, ("0.0.0.0/8", "169.254.0.0/16", "192.0.0.0/24", "224.0.0.0/3", "fe80::/10", "ff00::/8", *_METADATA))
 )
-"""This network, link-local, protocol assignments, from multicast to the end, and metadata: whatever else is allowed."""
+"""Networks that are always forbidden: this network, link-local, protocol assignments, multicast and above, metadata."""
 PRIVATE: tuple[Network, ...] = tuple(
     map(
         ip_network,
@@ -36,8 +36,8 @@ PRIVATE: tuple[Network, ...] = tuple(
             "192.168.0.0/16",
             "198.18.0.0/15",
             "fc00::/7",
-            "fec0::/10",  # site-local: no longer given out, and still somebody's
+            "fec0::/10",  # site-local: no longer assigned, but still in use
         ),
     )
 )
-"""Reached only where a job may reach private networks."""
+"""Networks that only jobs with access to private networks reach."""

@@ -1,8 +1,8 @@
 """Translates OpenCode's `permission` table into rules.
 
-There the last entry that matches a call decides; here deny beats ask, and ask beats allow, in any order. An entry
-therefore gets those later ones that are milder as its exceptions, which says the same. Where a pattern has no
-exact counterpart, the translation denies or asks about more, and allows less.
+In OpenCode the last matching entry decides; here deny beats ask, and ask beats allow, in any order. Each entry
+therefore gets the later and milder entries as its exceptions, which is equivalent. If a pattern has no
+exact counterpart, the translation denies or asks about more and allows less.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from swarm.permissions.rules import Action, InvalidRule, Rule, parse_rule
 _SEVERITY: Mapping[Action, int] = {"allow": 0, "ask": 1, "deny": 2}
 _ACTIONS: Mapping[str, Action] = {"allow": "allow", "ask": "ask", "deny": "deny"}
 _SITUATIONS = frozenset({"external_directory", "doom_loop"})
-"""Keys that guard a situation, not a tool: agents here never leave their workspace, and loops are limited."""
+"""Keys for situations instead of tools. Agents here never leave their workspace, and loops are limited."""
 _MAX_STARS = 3
 
 
@@ -34,13 +34,13 @@ class _RuleEntry:
 
 
 def read_opencode_permission(value: Any, source: str) -> tuple[list[Rule], list[Unusable]]:
-    """The rules of one `permission` value, and what of it could not be taken."""
+    """Return the rules of one `permission` value, and the problems of its unusable parts."""
     entries, problems = _list_entries(value)
     return _translate(entries, source), problems
 
 
 def read_opencode_entries(entries: Iterable[tuple[str, str, str]], source: str) -> list[Rule]:
-    """The rules of entries that a definition has: tool, pattern, action."""
+    """Return the rules for a definition's entries: tool, pattern, action."""
     known = [
         _RuleEntry(tool, pattern, _ACTIONS.get(action, "deny"))
         for key, pattern, action in entries
@@ -57,7 +57,7 @@ def _translate(entries: list[_RuleEntry], source: str) -> list[Rule]:
             continue
         unless = [text for other in milder for text in _as_exceptions(other, entry, source)]
         if entry.tool == "*" and entry.action != "allow":
-            # What agents have of the runtime has no counterpart there: their `*` does not speak of it.
+            # The runtime's internal tools have no counterpart in OpenCode, so its `*` does not cover them.
             unless.extend(row.name for row in all_rows() if row.is_internal and row.kind is not Kind.SPAWN)
         for tool, spec in _as_specs(entry):
             if entry.action == "allow":
@@ -98,20 +98,20 @@ def _tools_meant(key: str) -> tuple[list[str], bool]:
         return ["*"], True
     tool = split_pattern(canonical_tool(key))[0]
     if row_of(tool).writes_files:
-        return [EDIT], True  # a rule about it is about all editing tools
+        return [EDIT], True  # a rule for one editing tool covers all
     if is_known_tool(tool):
         return [tool], True
-    # A tool of an MCP server is called `server_tool` there and `mcp__server__tool` here.
+    # An MCP server's tool is `server_tool` in OpenCode and `mcp__server__tool` here.
     return [tool, "mcp__" + tool.replace("_", "_*")], "_" in tool
 
 
 def _includes(later: _RuleEntry, earlier: _RuleEntry) -> bool:
-    """Whether everything that `earlier` is about is decided by `later`."""
+    """Report whether `later` decides every call that `earlier` matches."""
     return later.tool in ("*", earlier.tool) and later.pattern in ("*", earlier.pattern)
 
 
 def _as_exceptions(entry: _RuleEntry, outer: _RuleEntry, source: str) -> Iterable[str]:
-    """What a milder entry takes out of a stricter one before it, as entries that match at most what it matches."""
+    """Return a milder entry's exceptions to a stricter one before it; they match at most the milder entry's calls."""
     if outer.tool not in ("*", entry.tool) and entry.tool != "*":
         return
     tool = outer.tool if entry.tool == "*" else entry.tool
@@ -122,15 +122,15 @@ def _as_exceptions(entry: _RuleEntry, outer: _RuleEntry, source: str) -> Iterabl
                 yield "*"
             continue
         if name in (EDIT, READ) and spec is not None and not re.search(r"\.[^/]*$|\*$", spec):
-            continue  # it may be a folder, and would take out what is below it, which it does not there
+            continue  # a folder would also exclude files below it, unlike in OpenCode
         for rule in _allow(name, spec, source):
-            # In their names the tools of a family are apart: `edit` there is all of these here.
+            # OpenCode's `edit` covers the whole family, whose tools have separate names here.
             for member in [row.name for row in all_rows() if row.writes_files] if name == EDIT else [name]:
                 yield member if rule.spec is None else f"{member}({rule.spec})"
 
 
 def _allow(tool: str, spec: str | None, source: str) -> list[Rule]:
-    """The allow rule, if it can be had without allowing more than was meant."""
+    """Return the allow rule, if there is one that does not allow more than the entry."""
     if tool == "*":
         return [Rule(action="allow", tool="*", source=source)] if spec is None else []
     if "*" in tool and not re.match(r"mcp__[^*]+__", tool):
@@ -140,13 +140,13 @@ def _allow(tool: str, spec: str | None, source: str) -> list[Rule]:
     except InvalidRule:
         return []
     if spec is not None and (row_of(tool).writes_files or tool == READ) and not spec.endswith("*"):
-        # As in a .gitignore, a folder's name would take in what is below it.
+        # As in a .gitignore, a folder's name would include the files below it.
         rule = rule.model_copy(update={"unless": (f"{tool}({spec}/**)",)})
     return [rule]
 
 
 def _as_specs(entry: _RuleEntry) -> list[tuple[str, str | None]]:
-    """The tool with each spec that together say what the entry's pattern says; nothing if that cannot be allowed."""
+    """Return the tool with specs equivalent to the entry's pattern; empty if they cannot be allowed."""
     strict = entry.action != "allow"
     pattern = re.sub(r"\*+", "*", entry.pattern.strip())
     if pattern == "*":
@@ -159,19 +159,19 @@ def _as_specs(entry: _RuleEntry) -> list[tuple[str, str | None]]:
         return [(entry.tool, None)] if specs is None and strict else [(entry.tool, spec) for spec in specs or []]
     if matching == "type" and re.fullmatch(r"[\w*?][\w.*?-]*", pattern):
         return [(entry.tool, pattern)]
-    # Grep and Glob are matched by what is searched for there, WebFetch by its address.
+    # OpenCode matches Grep and Glob by their search pattern, WebFetch by its URL.
     return [(entry.tool, None)] if strict else []
 
 
 def _command_spec(pattern: str, strict: bool) -> str:
     if strict:
         pattern = pattern.replace("?", "*")
-    # Here a trailing `:*` would mean any arguments.
+    # A trailing `:*` would mean any arguments here.
     return f"{pattern}*" if pattern.endswith(":*") else pattern
 
 
 def _path_specs(pattern: str, strict: bool) -> list[str] | None:
-    """`*` spans folders there and not here, so each becomes two; None if there are too many for that."""
+    """Translate path patterns. OpenCode's `*` spans folders, so each becomes two specs; None if there are too many."""
     prefix = "/"
     for start, replacement in (("~/", "~/"), ("$HOME/", "~/"), ("/", "//"), ("./", "/")):
         if pattern.startswith(start):

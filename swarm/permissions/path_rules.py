@@ -1,8 +1,8 @@
-"""Path patterns of rules: the syntax of `.gitignore`, with anchors that say what they are relative to.
+"""Path patterns of rules: the syntax of `.gitignore`, with anchors for the base folder.
 
-`//etc/x` is absolute, `~/x` below the home of whom this process runs as, `/x` and `./x` below the workspace, and a bare
-pattern is what it would be in a `.gitignore` at the workspace's root. A link counts as what it is called and
-as what it leads to: to allow, a pattern must match both; to forbid or to ask, one is enough.
+`//etc/x` is absolute, `~/x` lies below the home of this process's user, `/x` and `./x` lie below the workspace. A bare
+pattern works as in a `.gitignore` at the workspace's root. A link counts by its name and by its target: to allow, a
+pattern must match both; to deny or ask, one is enough.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from swarm.permissions.sandbox.names import lies_in_obeyed
 from swarm.permissions.sandbox.obeyed import named_paths
 
 _CHILD = "\ue000"
-"""Stands for any file of a folder."""
+"""Placeholder for any file in a folder."""
 _SINGLE_SEGMENT = re.compile(r"[^/]+/\*\*")
 
 
@@ -30,7 +30,7 @@ class PathPattern:
     regexes: tuple[re.Pattern[str], ...]
 
     def matches(self, path: str, *, broad: bool, folder: bool) -> bool:
-        """Whether an absolute path without `..` matches; with `broad`, a folder also if something in it could."""
+        """Report whether an absolute path without `..` matches; with `broad`, a folder matches if a file in it could."""
         for base in {self.base, _real_base(self.base)}:
             prefix = base.rstrip("/") + "/"
             if path != base and not path.startswith(prefix):
@@ -46,13 +46,13 @@ class PathPattern:
         return False
 
     def may_reach(self, folder: str) -> bool:
-        """Whether something in a folder can match at all: it lies below the base, or the base below it."""
+        """Report whether any path in a folder can match: the folder lies below the base, or the base below the folder."""
         bases = [Path(base) for base in (self.base, _real_base(self.base))]
         return any(base.is_relative_to(folder) or Path(folder).is_relative_to(base) for base in bases)
 
 
 def compile_paths(spec: str, workspace: Path, *, broad: bool) -> PathPattern:
-    """Compile the spec of a rule about paths; `broad` for rules that deny or ask. Raises `ValueError`."""
+    """Compile the spec of a path rule; `broad` for rules that deny or ask. Raises `ValueError`."""
     return _compile(spec, str(workspace), broad, os.path.expanduser("~") if spec.startswith("~") else "")
 
 
@@ -60,7 +60,7 @@ def compile_paths(spec: str, workspace: Path, *, broad: bool) -> PathPattern:
 def _compile(spec: str, workspace: str, broad: bool, home: str) -> PathPattern:
     base, pattern = _anchor(spec.strip(), workspace, home)
     lines = [pattern]
-    # `src/**` forbids the folders of that name at every depth, and allows only the one at the top.
+    # To forbid, `src/**` covers folders of that name at every depth; to allow, only the one at the top.
     if broad and base == workspace and _SINGLE_SEGMENT.fullmatch(pattern):
         lines.append(f"**/{pattern}")
     return PathPattern(base, tuple(_as_regex(line) for line in lines))
@@ -97,17 +97,17 @@ def _as_regex(line: str) -> re.Pattern[str]:
 
 
 def check_path_spec(spec: str) -> None:
-    """Raise `ValueError`, saying why, if `spec` is no path pattern."""
+    """Raise `ValueError` with the reason if `spec` is not a path pattern."""
     if spec.startswith("~") and spec != "~" and not spec.startswith("~/"):
         raise ValueError("the home of another user cannot be named")
     _compile(spec, "/workspace", True, "/home")
 
 
 def matches_path(spec: str, given: str, *, workspace: Path, broad: bool, folder: bool = False) -> bool:
-    """Whether a pattern matches a path as a tool was given it.
+    """Report whether a pattern matches a path in a call.
 
-    `broad` for rules that deny or ask: the name or what it leads to. Without it, both. `folder` when the
-    tool looks at what is below the path.
+    With `broad`, for rules that deny or ask, the name or its target must match; otherwise both. `folder` is
+    for tools that search below the path.
     """
     pattern = compile_paths(spec, workspace, broad=broad)
     named, real = locate(given, workspace)
@@ -116,7 +116,7 @@ def matches_path(spec: str, given: str, *, workspace: Path, broad: bool, folder:
 
 
 def locate(given: str, workspace: Path) -> tuple[str, str]:
-    """A path as it is called and as what it leads to, both absolute."""
+    """Return a path as written and with links resolved, both absolute."""
     if given == "~" or given.startswith("~/"):
         given = os.path.expanduser(given)
     joined = os.path.join(workspace, given.replace("\0", _CHILD))
@@ -124,13 +124,13 @@ def locate(given: str, workspace: Path) -> tuple[str, str]:
 
 
 def is_inside(given: str, folder: Path, start: Path | None = None) -> bool:
-    """Whether a path, its links followed, lies in the folder; a relative one begins at `start`, else there."""
+    """Report whether a path, links resolved, lies in the folder; a relative path begins at `start` or the folder."""
     real, root = locate(given, start or folder)[1], _real_base(str(folder))
     return real == root or real.startswith(root.rstrip("/") + "/")
 
 
 def is_protected(given: str, workspace: Path) -> bool:
-    """Whether somebody's tools or this project itself will later obey what stands in that file of the workspace."""
+    """Report whether other tools or this project obey the content of that file."""
     root = _real_base(str(workspace)).rstrip("/") + "/"
     named = _named_by_git(workspace)
     for path in locate(given, workspace):
@@ -144,14 +144,14 @@ def is_protected(given: str, workspace: Path) -> bool:
 
 
 def _named_by_git(workspace: Path) -> list[str]:
-    """What settings of git have it run or read, where the workspace is a repository or lies in one."""
+    """Return the paths that git's settings name, if the workspace is a repository or lies in one."""
     if not any(os.path.lexists(folder / ".git") for folder in (workspace, *workspace.parents)):
         return []
     return [word for key, value in git_settings(workspace) for word in named_paths(key, value)]
 
 
 def _lies_in(path: str, root: str, named: str) -> bool:
-    """Whether a file of the workspace is the named one, or lies in it; a relative name counts below each folder: it may be a repository."""
+    """Report whether a file is the named one or lies in it. A relative name counts below each folder, a possible repository."""
     wanted = os.path.normpath(named).casefold()
     if not os.path.isabs(named):
         return f"/{wanted}/" in f"/{path.removeprefix(root)}/".casefold()
@@ -159,13 +159,13 @@ def _lies_in(path: str, root: str, named: str) -> bool:
 
 
 def escape_path(path: str) -> str:
-    """The pattern that matches this path and nothing that only looks like it."""
+    """Return the pattern that matches exactly this path."""
     return re.sub(r"([\\*?\[\]!# ])", r"\\\1", path)
 
 
 @functools.lru_cache(maxsize=256)
 def _real_base(path: str) -> str:
-    """The same for workspaces and homes, whose place does not change while an agent runs in them."""
+    """Resolve a workspace or home, cached because its place does not change while an agent runs in it."""
     return _real(path)
 
 

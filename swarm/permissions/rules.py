@@ -1,7 +1,7 @@
-"""Rules: which calls of a tool are allowed, asked about or denied, and where each rule comes from.
+"""Rules that allow, ask about or deny calls of a tool, each with its source.
 
 A rule is written `Tool` or `Tool(spec)`: `Bash(git log:*)`, `Edit(/src/**)`, `WebFetch(domain:example.com)`,
-`Agent(explore)`, `mcp__github__*`. Rules are plain data: they travel with the job.
+`Agent(explore)`, `mcp__github__*`. Rules are plain data and travel with the job.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MAX_LENGTH = 4_000
 _MAX_WILDCARDS = 20
 _DOMAIN = re.compile(r"[\w*-]+(\.[\w*-]+)*")
 _TYPE = r"[\w*?][\w.*?-]*(:[\w*?][\w.*?-]*)?"
-"""A type of agent; those of a plugin are `plugin:type`."""
+"""An agent type; a plugin's types are `plugin:type`."""
 _TYPES = re.compile(rf"{_TYPE}(\s*,\s*{_TYPE})*")
 _OF_AGENT_CALLS = frozenset(
     (
@@ -34,13 +34,13 @@ _OF_AGENT_CALLS = frozenset(
         *("agent_id", "fork", "teammate", "role", "result_schema"),
     )
 )
-"""What stands before a colon in `Agent(model:opus)`: a parameter, and no plugin."""
+"""Parameters, as in `Agent(model:opus)`, which are not plugins' names."""
 _PARAMETER = re.compile(r"\w+:.+")
 _ODD = re.compile(r"[\x00-\x20\x7f\\]")
 
 
 class InvalidRule(ConfigurationError):
-    """An entry that is no rule."""
+    """An entry is not a valid rule."""
 
     def __init__(self, entry: str, source: str, problem: str, remedy: str) -> None:
         self.entry, self.source, self.problem, self.remedy = entry, source, problem, remedy
@@ -48,7 +48,7 @@ class InvalidRule(ConfigurationError):
 
 
 class Rule(BaseModel):
-    """One rule."""
+    """One permission rule."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -56,18 +56,18 @@ class Rule(BaseModel):
     tool: str
     """A name, or a pattern such as `mcp__github__*`."""
     spec: str | None = None
-    """What the call must be like; None means every call."""
+    """Pattern for the call; None means every call."""
     source: str
-    """Where it was written, in words: `project settings (.claude/settings.json)`."""
+    """The rule's source, in words: `project settings (.claude/settings.json)`."""
     unless: tuple[str, ...] = ()
-    """Entries (`Bash(git log:*)`, `Read`) whose calls the rule leaves alone."""
+    """Entries (`Bash(git log:*)`, `Read`) whose calls the rule does not match."""
     plain: bool = False
-    """Of commands: only as a whole, and where it is of a kind (`:*`) only with plain words and options that start no program and
-    write no file."""
+    """A rule for commands that matches only whole commands. With a kind (`:*`) it matches only plain words, and options that start
+    no program and write no file."""
 
     @property
     def promise(self) -> str:
-        """All that it allows, in words: what a person decides by who gives it."""
+        """Everything that the rule allows, in words, for the person who approves it."""
         if not (self.plain and (self.spec or "").endswith(":*")):
             return self.text
         return f"{self.text}, only with plain words, and no option that starts a program or names a file"
@@ -78,48 +78,48 @@ class Rule(BaseModel):
         return self.tool if self.spec is None else f"{self.tool}({self.spec})"
 
     def names(self, tool: str) -> bool:
-        """Whether the rule is about this tool."""
+        """Report whether the rule covers this tool."""
         return matches_tool(self.tool, tool) or row_of(tool).matching == _family(self)
 
     @cached_property
     def exceptions(self) -> tuple[Rule, ...]:
-        """`unless` as rules that allow."""
+        """The entries of `unless` as allow rules."""
         entries = (split_pattern(entry) for entry in self.unless)
         return tuple(Rule(action="allow", tool=tool, spec=spec, source=self.source) for tool, spec in entries)
 
 
 class Rules(BaseModel):
-    """All rules that hold for an agent. Their order does not matter: deny beats ask, and ask beats allow."""
+    """All rules for an agent. Their order does not matter: deny beats ask, and ask beats allow."""
 
     model_config = ConfigDict(frozen=True)
 
     rules: tuple[Rule, ...] = ()
 
     def __add__(self, other: Rules) -> Rules:
-        """These rules and the others', each once."""
+        """Return these rules and the others', each once."""
         return Rules(rules=tuple(dict.fromkeys((*self.rules, *other.rules))))
 
     def __len__(self) -> int:
         return len(self.rules)
 
     def about(self, action: Action, tool: str) -> tuple[Rule, ...]:
-        """The rules with this action that name the tool."""
+        """Return the rules with this action that cover the tool."""
         key = (action, tool)
         found = self.chosen.get(key)
         if found is None:
             found = tuple(rule for rule in self.rules if rule.action == action and rule.names(tool))
-            if len(self.chosen) < 1000:  # a model may make up any number of names
+            if len(self.chosen) < 1000:  # a model can invent any number of names
                 self.chosen[key] = found
         return found
 
     @cached_property
     def chosen(self) -> dict[tuple[Action, str], tuple[Rule, ...]]:
-        """What `about` has found before."""
+        """Cache of `about`."""
         return {}
 
 
 def _family(rule: Rule) -> Matching | None:
-    """What tools a rule about one of them also means: what may not be edited may not be overwritten either."""
+    """Return the matching of the tools that a rule also covers: a file that must not be edited must not be overwritten."""
     if rule.tool in (EDIT, READ):
         return row_of(rule.tool).matching
     if row_of(rule.tool).writes_files and rule.spec is not None and rule.action != "allow":
@@ -128,10 +128,10 @@ def _family(rule: Rule) -> Matching | None:
 
 
 def parse_rule(text: object, action: Action, source: str) -> Rule:
-    """Read one entry; tools may go by the names that other systems have for them. Raises `InvalidRule`."""
+    """Read one entry; other systems' names of tools are accepted. Raises `InvalidRule`."""
     problem = _RuleReader(text, action, source)
     if not isinstance(text, str):
-        raise problem.refuse("it is not a text", 'Write it in quotes, for example "Bash(git log:*)"')
+        raise problem.refuse("it is not text", 'Write it in quotes, for example "Bash(git log:*)"')
     entry = text.strip()
     if len(entry) > _MAX_LENGTH:
         raise problem.refuse("it is too long", f"Keep it below {_MAX_LENGTH} characters")
@@ -147,7 +147,7 @@ def parse_rule(text: object, action: Action, source: str) -> Rule:
 
 
 class _RuleReader:
-    """Who to name when an entry is refused."""
+    """An entry and its source, for error messages."""
 
     def __init__(self, entry: object, action: Action, source: str) -> None:
         self.entry, self.action, self.source = entry, action, source
@@ -163,13 +163,13 @@ def _check_tool_pattern(tool: str, problem: _RuleReader) -> None:
     server = re.fullmatch(r"mcp__([^*?]+)__.*", tool)
     if server is None:
         raise problem.refuse(
-            "a pattern of tool names may allow only tools of one MCP server",
+            "a pattern of tool names can allow only tools of one MCP server",
             "Name the tools one by one, or write mcp__SERVER__*",
         )
 
 
 def _check_spec(tool: str, spec: str, action: Action) -> Iterator[tuple[str, str]]:
-    """What is wrong with a spec, and the remedy; nothing if it is right."""
+    """Return the fault of a spec, and the remedy; nothing if it is valid."""
     if spec.count("*") > _MAX_WILDCARDS:
         yield "it has too many wildcards", f"Use at most {_MAX_WILDCARDS}"
         return
@@ -197,7 +197,7 @@ def _check_spec(tool: str, spec: str, action: Action) -> Iterator[tuple[str, str
 
 
 def matches_parameter(spec: str, given: dict[str, Any]) -> bool:
-    """Whether a call has the value that `parameter:value` names; `*` and `?` are wildcards in it."""
+    """Report whether a call has the value in `parameter:value`; `*` and `?` are wildcards in it."""
     name, _, value = spec.partition(":")
     if name not in given:
         return False
@@ -207,12 +207,12 @@ def matches_parameter(spec: str, given: dict[str, Any]) -> bool:
 
 
 def matches_value(spec: str, subject: object) -> bool:
-    """Whether a call is about a value that looks like the spec; `*` and `?` are wildcards in it."""
+    """Report whether a call's value matches the spec; `*` and `?` are wildcards in it."""
     return fnmatchcase(str(subject).lower() if isinstance(subject, bool) else str(subject), spec)
 
 
 def matches_name(spec: str, subject: object) -> bool:
-    """Whether a call is about what `review`, `deploy *` or `/fix:*` names: with a star behind it, also with arguments."""
+    """Report whether a call's name matches `review`, `deploy *` or `/fix:*`; a final star also allows arguments."""
     if not isinstance(subject, str):
         return False
     prefix = re.sub(r"(:| )\*$", "", spec)
@@ -222,7 +222,7 @@ def matches_name(spec: str, subject: object) -> bool:
 
 
 def matches_domain(spec: str, url: object, *, broad: bool) -> bool:
-    """Whether a call's URL matches; `broad` (rules that deny or ask) takes in subdomains and URLs that cannot be read."""
+    """Report whether a call's URL matches; `broad` (rules that deny or ask) includes subdomains and unreadable URLs."""
     pattern = spec.removeprefix("domain:").strip().lower().rstrip(".")
     host = host_of(url)
     if host is None:
@@ -238,7 +238,7 @@ def matches_domain(spec: str, url: object, *, broad: bool) -> bool:
 
 
 def host_of(url: object) -> str | None:
-    """The host of a URL in one spelling, or None if different programs may read it differently."""
+    """Return the host of a URL in one spelling; None if programs could read the URL differently."""
     if not isinstance(url, str) or _ODD.search(url):
         return None
     try:

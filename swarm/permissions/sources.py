@@ -1,7 +1,7 @@
-"""Reads permission rules out of the settings files that people already have.
+"""Reads permission rules from settings files.
 
-Claude Code's `permissions` tables (user, project, local), the same table in this project's own settings files, and
-OpenCode's `permission` tables. An entry that cannot be used is a `Problem` of its file, and the others load.
+It reads Claude Code's `permissions` tables (user, project, local), the same table in this project's own settings files,
+and OpenCode's `permission` tables. An unusable entry is a `Problem` of its file, and the others load.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from swarm.workspace.home import find_folder
 __all__ = ["PermissionSettings", "definition_rules", "load_permission_settings"]
 
 COMMAND_LINE = "the command line"
-"""The source of rules that came with the order, from wherever."""
+"""The source of rules in an order, however it was submitted."""
 _ACTIONS: tuple[Action, ...] = ("allow", "ask", "deny")
 _MODE_NAMES: Mapping[str, PermissionMode] = {
     **{mode.lower(): mode for mode in get_args(PermissionMode)},
@@ -38,21 +38,21 @@ _MODE_NAMES: Mapping[str, PermissionMode] = {
 }
 _MAX_ENTRIES = 2_000
 _UNSUPPORTED = ("sandbox", "env")
-"""Keys beside `permissions` by which people bound or change what agents do elsewhere, and nothing here."""
+"""Keys beside `permissions` that limit or change agents in other systems and have no effect here."""
 
 
 @dataclass(frozen=True)
 class PermissionSettings:
-    """What all settings files together say about permissions."""
+    """The permissions in all settings files together."""
 
     rules: Rules
     default_mode: PermissionMode | None = None
-    """The mode of a job that names none: the nearest file's word."""
+    """The mode of a job that names none, from the nearest file."""
     problems: tuple[Problem, ...] = ()
     folders: tuple[str, ...] = ()
-    """Folders beside the workspace that agents may work in, too; absolute and resolved."""
+    """Additional folders that agents may work in; absolute and resolved."""
     grants: tuple[Grant, ...] = ()
-    """What files of the workspace would loosen; it is in the fields above only if they were loaded as trusted."""
+    """Permissions that files of the workspace ask for. The fields above contain them only if the files were loaded as trusted."""
 
 
 def load_permission_settings(
@@ -64,9 +64,9 @@ def load_permission_settings(
     deny: Iterable[str] = (),
     trusted: bool = False,
 ) -> PermissionSettings:
-    """All rules that hold in a workspace, the default mode; the three lists are the command line's.
+    """Load the rules and the default mode of a workspace; the three lists are the command line's.
 
-    What files of the workspace loosen counts only if they are `trusted`; what they restrict always does.
+    Files of the workspace can always restrict. They can loosen only if `trusted`.
     """
     loading = _Loading(workspace, home, trusted)
     given: dict[Action, Iterable[str]] = {"allow": allow, "ask": ask, "deny": deny}
@@ -95,11 +95,11 @@ def load_permission_settings(
 
 @dataclass(frozen=True)
 class _Origin:
-    """Where something was written."""
+    """The origin of an entry."""
 
     path: Path
     source: str
-    """In words, as rules name it."""
+    """The origin in words, as in `Rule.source`."""
     in_workspace: bool = False
     in_file: bool = True
 
@@ -120,7 +120,7 @@ class _Loading:
         return _Origin(path, f"{scope} settings ({show_place(path, self.workspace, self.home)})", scope != "user")
 
     def may_loosen(self, text: str, origin: _Origin, content: str = "") -> bool:
-        """Whether something counts that loosens; of the workspace it is noted, and counts if that is trusted."""
+        """Report whether a loosening entry counts. One of the workspace is noted as a grant and needs trust."""
         if not origin.in_workspace:
             return True
         self.grants.append(Grant(text=text, source=origin.source, content=content))
@@ -155,7 +155,7 @@ class _Loading:
             )
 
     def report_mcp_rules(self) -> None:
-        """Say once which rules are about tools of MCP servers that are not configured for the workspace."""
+        """Report once the rules for tools of MCP servers that are not configured for the workspace."""
         if not self.mcp_rules:
             return
         known = load_servers(self.workspace, self.home).keys
@@ -174,7 +174,7 @@ class _Loading:
         content = self._read(path)
         if unsupported := [key for key in _UNSUPPORTED if content.get(key)]:
             shown = ", ".join(f"`{key}`" for key in unsupported)
-            self.report(path, f"not supported here and without effect: {shown}", "Nothing of it holds for agents.")
+            self.report(path, f"not supported here and without effect: {shown}", "Agents ignore these keys.")
         table = content.get("permissions")
         if table is None:
             return
@@ -243,9 +243,9 @@ class _Loading:
 
 
 def _explain_unconsulted(entry: str, rule: Rule) -> tuple[str, str] | None:
-    """Why an entry that allows has no effect in Claude Code, whose format the files are in, and the remedy; None if it has one.
+    """Explain why an allow entry has no effect in Claude Code, whose format this is, with a remedy; None if it has one.
 
-    There paths stand in rules of `Edit` and `Read` only, and names are spelt in one way; read otherwise, it would allow more.
+    In Claude Code only rules for `Edit` and `Read` have paths, and names have one spelling. Other readings would allow more.
     """
     row = row_of(rule.tool)
     name = split_pattern(entry)[0]

@@ -1,8 +1,8 @@
-"""Trust: a person's stored decision that what lies in a workspace may loosen rules.
+"""Trust: a person's stored decision that files of a workspace may loosen rules.
 
-Whatever came with a repository, or was written there by an agent, may at once only restrict. What it would loosen is a `Grant`; grants
-count only while the person trusts them, and trust is of the workspace's real path and of the grants' content: a repository that
-changes what it asks for is asked about again. The decisions lie in the person's state folder, which agents cannot see.
+Files from a repository or from an agent can restrict at once. To loosen rules they need a `Grant`, which counts only while the person
+trusts it. Trust belongs to the workspace's real path and the grants' content, so changed grants need a new decision. The decisions lie
+in the person's state folder, which agents cannot see.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from swarm.core.errors import ConfigurationError
 from swarm.definitions.grants import Grant, hash_grants
 
 MAX_KEPT = 20
-"""Contents that stay trusted of one workspace: whoever goes back and forth between branches is not asked each time."""
+"""Trusted sets of grants per workspace, so that switching branches does not ask again each time."""
 
 
 class _Decisions(BaseModel):
@@ -26,9 +26,9 @@ class _Decisions(BaseModel):
 
     v: int = 1
     trusted: dict[str, list[str]] = {}
-    """Real path of the workspace → hashes of the grants, the latest last …"""
+    """Real path of the workspace → hashes of the grants, the latest last."""
     last: dict[str, list[Grant]] = {}
-    """… and the latest grants themselves: what changed since then is shown."""
+    """The latest grants themselves, to show later changes."""
 
 
 class TrustStore:
@@ -38,15 +38,15 @@ class TrustStore:
         self._path = state_folder / "trust.json"
 
     def is_trusted(self, workspace: Path, grants: Iterable[Grant]) -> bool:
-        """Whether exactly these grants of the workspace were trusted. Raises `ConfigurationError` for a file that cannot be read."""
+        """Report whether exactly these grants were trusted. Raises `ConfigurationError` if the file cannot be read."""
         return hash_grants(grants) in self._load().trusted.get(_key(workspace), [])
 
     def last(self, workspace: Path) -> list[Grant]:
-        """What was trusted of the workspace the last time; nothing if it never was, or no longer is."""
+        """Return the grants of the workspace that were trusted last; empty without trust."""
         return self._load().last.get(_key(workspace), [])
 
     def trust(self, workspace: Path, grants: Sequence[Grant]) -> None:
-        """Trust these grants of the workspace, besides those trusted before."""
+        """Trust these grants of the workspace, in addition to earlier ones."""
         decisions, digest = self._load(), hash_grants(grants)
         before = [known for known in decisions.trusted.get(_key(workspace), []) if known != digest]
         decisions.trusted[_key(workspace)] = [*before, digest][-MAX_KEPT:]
@@ -68,7 +68,7 @@ class TrustStore:
         except FileNotFoundError:
             return _Decisions()
         except (OSError, ValidationError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is not what swarm wrote"
+            reason = error.strerror if isinstance(error, OSError) else "its content is not valid"
             raise ConfigurationError(
                 f"the file of trusted workspaces {self._path} cannot be read: {reason}. Remove it; you will be asked again."
             ) from error
@@ -76,7 +76,7 @@ class TrustStore:
     def _save(self, decisions: _Decisions) -> None:
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            # A file of mkstemp is the person's alone.
+            # mkstemp makes the file private to the person.
             handle, temporary = tempfile.mkstemp(dir=self._path.parent, prefix="trust-")
             with os.fdopen(handle, "w", encoding="utf-8") as file:
                 file.write(decisions.model_dump_json(indent=1))

@@ -90,7 +90,7 @@ def test_servers_are_checked_as_agents_would_have_them_and_nothing_is_left(tmp_p
     assert ran.stdout.splitlines() == [
         "absent: cannot be used: the program 'no-such-program' is not on the PATH of the worker's host",
         "clock: 1 tool: mcp__clock__get_current_time",
-        "keyed: cannot be used: the MCP server 'keyed' cannot be started: A_KEY not among those that SWARM_MCP_ENV lets servers have",
+        "keyed: cannot be used: the MCP server 'keyed' cannot be started: A_KEY not allowed for servers by SWARM_MCP_ENV",
         "theirs: cannot be used: not approved; `swarm trust` approves it",
     ]
     wait_for("nothing of it is left", lambda: not running("mcp-server-time", "Pacific/Chatham"))

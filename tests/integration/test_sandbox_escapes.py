@@ -359,7 +359,7 @@ def test_a_home_that_is_the_workspace_keeps_its_credentials(world: SandboxWorld)
     if world.backend["name"] == "landlock":
         process = world.start("cat .ssh/id_rsa", **given)
         assert process.stderr is not None
-        assert "Landlock cannot take it away" in process.stderr.read().decode()
+        assert "Landlock cannot hide it there" in process.stderr.read().decode()
         world.end(process)
         return
     ran = world.run(

@@ -255,7 +255,7 @@ def test_a_folder_above_a_guarded_file_may_be_moved_but_nothing_takes_its_place(
     world.file(world.workspace / "sub" / ".envrc", "mine")
     ran = world.run("mv sub other && mkdir sub && echo planted > sub/.envrc")
     assert (world.workspace / "sub" / ".envrc").read_text() == "mine", ran
-    assert any("and what it was before is back" in line for line in ran.held)
+    assert any("and its earlier content is back" in line for line in ran.held)
 
 
 def test_what_a_repository_may_be_given_stays(world: SandboxWorld) -> None:

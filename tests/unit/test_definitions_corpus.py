@@ -161,7 +161,7 @@ EXPECTED: dict[str, Loaded | Refused | Disabled] = {
     "claude/no-prompt.md": Refused("no prompt"),
     "claude/tools-are-a-number.md": Refused("an entry of `tools` is 7"),
     "claude/unbalanced-pattern.md": Refused("'Bash(git log' in `tools`"),
-    "claude/tools-twice.md": Refused("there twice"),
+    "claude/tools-twice.md": Refused("written twice"),
     "claude/broken-line.md": Refused("'this line says nothing' is no `key: value` line", 5),
     "claude/latin-1.md": Refused("not UTF-8", 3),
     "claude/utf-16.md": Refused("UTF-16", 1),
@@ -225,7 +225,7 @@ EXPECTED: dict[str, Loaded | Refused | Disabled] = {
         [
             *("`effort` 'minimal'", "`sandbox_mode` 'True'", "unknown and without effect: `tui`"),
             "effect: `features`",
-            "`skills` is no list of names",
+            "`skills` is not a list of names",
         ],
     ),
     "codex/agents/nameless.toml": Loaded({"name": "nameless"}, ["no `name`", "'danger-full-access' is not supported"]),
@@ -281,10 +281,10 @@ def test_one_configuration_of_opencode_gives_its_good_agents_and_a_problem_for_e
     assert found["docs"].description.endswith("http://example.invalid/a//b /* not a comment */")
     assert found["docs"].warnings == []
     assert found["explore"].model == "claude-sonnet-5-5" and found["explore"].read_only
-    assert "{env:API_KEY}" in found["secret"].prompt and "left as it is" in found["secret"].warnings[-1]
+    assert "{env:API_KEY}" in found["secret"].prompt and "is not replaced" in found["secret"].warnings[-1]
     assert set(result.disabled) == {"old"}
     thief, lost, text = (problem.message for problem in result.problems)
-    assert "'thief'" in thief and "lies outside of the project" in thief
+    assert "'thief'" in thief and "lies outside the project" in thief
     assert "'lost'" in lost and "cannot be read" in lost
     assert "'text'" in text and "not a table" in text
 
@@ -299,7 +299,7 @@ def test_one_configuration_of_codex_gives_its_good_roles_and_a_problem_for_each_
     assert result.max_depth == 1
     assert "general-purpose" in found["helper"].warnings[0]
     (problem,) = result.problems
-    assert "lies outside of the project" in problem.message
+    assert "lies outside the project" in problem.message
 
 
 def test_what_a_configuration_of_opencode_says_for_all_holds_where_an_agent_says_nothing_else() -> None:

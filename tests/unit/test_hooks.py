@@ -90,10 +90,10 @@ def test_what_is_supported_is_read_without_a_word_and_the_rest_is_named_once() -
     [
         ([], "not a table"),
         ({"Stop": ["x"]}, "`Stop` has an entry"),
-        ({"Stop": [{"hooks": [{"type": "command"}]}]}, "its `command` is no text"),
-        ({"PreToolUse": [{"matcher": "(", "hooks": []}]}, "the matcher '(' of `PreToolUse` is no pattern"),
+        ({"Stop": [{"hooks": [{"type": "command"}]}]}, "its `command` is not text"),
+        ({"PreToolUse": [{"matcher": "(", "hooks": []}]}, "the matcher '(' of `PreToolUse` is not a valid pattern"),
         ({"Stop": [{"hooks": [{"command": "x", "timeout": "1"}]}]}, "its `timeout` is '1'"),
-        ({"Stop": [{"hooks": [{"type": "http", "url": "file:///x"}]}]}, "is no address"),
+        ({"Stop": [{"hooks": [{"type": "http", "url": "file:///x"}]}]}, "is not a URL"),
         ({"PreTooluse": []}, "did you mean 'PreToolUse'?"),
     ],
 )

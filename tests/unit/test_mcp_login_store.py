@@ -74,7 +74,7 @@ def test_what_logs_in_is_approved_and_does_not_travel() -> None:
     assert "oauth" not in JobServers(servers=[entries[0]]).model_dump_json()
     with pytest.raises(Unreadable, match="`oauth`"):
         read_entry("docs", {"url": URL, "oauth": "yes"}, "claude")
-    with pytest.raises(Unreadable, match="is no port"):
+    with pytest.raises(Unreadable, match="is not a port"):
         read_entry("docs", {"url": URL, "oauth": {"callbackPort": 70_000}}, "claude")
 
 

@@ -228,19 +228,19 @@ def test_an_interrupted_call_is_run_again_only_if_its_key_makes_that_harmless(
 BROKEN = {
     "def f(*args): 'd'": "it takes \\*args",
     "def f(a): 'd'": "'a' has no type",
-    "def f(a: int, /): 'd'": "only be given by its position",
+    "def f(a: int, /): 'd'": "'a' is positional-only",
     "def f(a: int): pass": "it has no docstring",
     "def f(a: 'Nowhere'): 'd'": "its annotations cannot be read: NameError",
     "def f(a: object()): 'd'": "no JSON schema",
     "import threading\n@tool\ndef f(a: threading.Lock): 'd'": "no JSON schema|cannot be read",
-    "@tool(subject='b')\ndef f(a: int): 'd'": "subject='b' is none of its parameters",
+    "@tool(subject='b')\ndef f(a: int): 'd'": "subject='b' is not one of its parameters",
     "@tool(name='mcp__x')\ndef f(a: int): 'd'": "cannot be a tool's name",
-    "@tool(effects='all')\ndef f(a: int): 'd'": "effects='all' is none of",
+    "@tool(effects='all')\ndef f(a: int): 'd'": "effects='all' is not one of",
     "@tool(effects='once', read_only=True)\ndef f(a: int): 'd'": "contradict each other",
     "@tool(name='Bash')\ndef f(a: int): 'd'": "there is a tool 'Bash' already",
     "@tool(name='read_file')\ndef f(a: int): 'd'": "there is a tool 'read_file' already",
-    "def f(a: int):\n    '''d\n\n    Args:\n        b: x\n    '''": "describes 'b', which is none of",
-    "class C:\n    @tool\n    def f(self): 'd'": "not at the top level",
+    "def f(a: int):\n    '''d\n\n    Args:\n        b: x\n    '''": "describes 'b', which is not one of",
+    "class C:\n    @tool\n    def f(self): 'd'": "move it to the top level",
 }
 
 

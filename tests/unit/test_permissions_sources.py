@@ -134,7 +134,7 @@ def test_what_settings_hold_beside_permissions_is_said_once(places: tuple[Path, 
     loaded = load_permission_settings(workspace, home)
     assert len(loaded.rules) == 4
     hooks, switch, servers = sorted((str(problem) for problem in loaded.problems), key=lambda text: "MCP" in text)
-    assert "without effect: `sandbox`. Nothing" in hooks
+    assert "without effect: `sandbox`. Agents" in hooks
     assert "'disableBypassPermissionsMode'` is not supported" in switch
     assert "no MCP server is configured for 4 rules about their tools (mcp__a__* …)" in servers
     write(workspace / ".mcp.json", {"mcpServers": {"a": {"command": "x"}, "c": {"url": "https://c.example"}}})

@@ -127,5 +127,5 @@ def test_only_a_list_of_words_is_a_program(tmp_path: Path) -> None:
     assert (program.command, program.restart, program.instruction_files) == (["python3", "a.py", "3"], True, False)
     assert program.warnings == []
     [note], _ = read("/fix-it now")
-    assert note.command == [] and "no list of words" in note.warnings[0]
-    assert read("[]") == ([], ["`command` is a list, and no program with its arguments"])
+    assert note.command == [] and "not a list of words" in note.warnings[0]
+    assert read("[]") == ([], ["`command` is a list, not a program with its arguments"])

@@ -1,8 +1,7 @@
-"""Reads one entry of a configuration, in any of the formats that people have, into a `Server`. Pure.
+"""Reads one entry of an MCP configuration, in any of the known formats, into a `Server`. Pure.
 
-Claude Code's `mcpServers` (`.mcp.json`), Codex's `[mcp_servers.NAME]` and OpenCode's `mcp.NAME` say the same things under names that
-hardly collide, so one reader takes them all; where a name means different things, the dialect decides. What it does not understand
-it names.
+The keys of Claude Code's `mcpServers` (`.mcp.json`), Codex's `[mcp_servers.NAME]` and OpenCode's `mcp.NAME` hardly collide, so one
+reader handles them all. Where a key means different things, the dialect decides. Unknown keys are reported.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from swarm.definitions.mcp.servers import Approval, OAuth, Scope, Server, Transp
 Dialect = Literal["claude", "codex", "opencode"]
 
 MAX_TEXT = 16 * 1024
-"""Characters of one value: it is in the record of the job."""
+"""Maximum characters of one value, because the job's record contains it."""
 _TRANSPORTS: Mapping[str, Transport] = {
     **{"stdio": "stdio", "local": "stdio", "command": "stdio"},
     **{"http": "http", "streamablehttp": "http", "remote": "http", "sse": "sse"},
@@ -32,21 +31,21 @@ _NOISE = frozenset(
 
 
 class Unreadable(ConfigurationError):
-    """An entry that no server can be made of; the message says why, without naming the entry."""
+    """An entry that is not a usable server. The message gives the reason, without the entry's name."""
 
 
 @dataclass
 class ServerEntry:
-    """What one entry of a configuration amounts to."""
+    """The server of one configuration entry, with notes."""
 
     server: Server | None
-    """None: the entry switches the name off."""
+    """None if the entry switches the name off."""
     notes: list[str] = field(default_factory=list)
-    """What of it has no effect."""
+    """Keys without effect, in sentences."""
 
 
 def read_entry(name: str, value: Any, dialect: Dialect, *, scope: Scope = "user", source: str = "") -> ServerEntry:
-    """Read the entry of a name. Raises `Unreadable`."""
+    """Read the entry of one name. Raises `Unreadable`."""
     if not isinstance(value, Mapping):
         raise Unreadable("it is not a table")
     keys = _Keys(value)
@@ -63,13 +62,13 @@ def read_entry(name: str, value: Any, dialect: Dialect, *, scope: Scope = "user"
 
 
 class _Keys:
-    """An entry's keys, taken one after the other; `start_up`, `startUp` and `start-up` are one."""
+    """An entry's keys, taken one by one; `start_up`, `startUp` and `start-up` are one key."""
 
     def __init__(self, entry: Mapping[Any, Any]) -> None:
         self._left = {re.sub(r"[-_\s]", "", str(key)).lower(): (str(key), value) for key, value in entry.items()}
 
     def take(self, *names: str) -> Any:
-        """The value of the first of these that is there, and not null."""
+        """Take these keys and return the first value that is not null."""
         found = [self._left.pop(name)[1] for name in names if name in self._left]
         return next((value for value in found if value is not None), None)
 
@@ -77,14 +76,14 @@ class _Keys:
         return any(name in self._left for name in names)
 
     def take_text(self, *names: str) -> str:
-        """The same, a text; empty if there is none."""
+        """Take a text; empty if there is none."""
         value = self.take(*names)
         if value is not None and not isinstance(value, str):
             raise Unreadable(f"`{names[0]}` is not text")
         return _check(value or "", names[0])
 
     def take_texts(self, *names: str) -> list[str]:
-        """The same, a list of texts; numbers and switches among them are spelt out."""
+        """Take a list of texts; numbers and booleans in it become text."""
         value = self.take(*names)
         if value is None:
             return []
@@ -93,7 +92,7 @@ class _Keys:
         return [_check(_spell(one), names[0]) for one in value]
 
     def take_table(self, *names: str) -> dict[str, str]:
-        """The same, texts by name."""
+        """Take a table of texts by name."""
         value = self.take(*names)
         if value is None:
             return {}
@@ -118,16 +117,16 @@ class _Keys:
         return float(value)
 
     def take_words(self, *names: str) -> str:
-        """The same, words parted by spaces, or a list of them."""
+        """Take words separated by spaces, or a list of words."""
         value = next((self._left[name][1] for name in names if name in self._left), None)
         return " ".join(self.take_texts(*names)) if isinstance(value, list) else self.take_text(*names)
 
     def leave(self, name: str, inner: _Keys) -> None:
-        """Have what nobody took of a table within it count as its own."""
+        """Add the remaining keys of a nested table to those of this entry."""
         self._left |= {f"{name}.{key}": (f"{name}.{written}", value) for key, (written, value) in inner._left.items()}
 
     def rest(self) -> list[str]:
-        """What nobody took, in a line."""
+        """List the remaining keys in one line."""
         names = [f"`{written}`" for key, (written, _) in self._left.items() if key not in _NOISE]
         return [f"without effect here: {', '.join(names[:12])}"] if names else []
 
@@ -171,7 +170,7 @@ def _read_address(keys: _Keys, dialect: Dialect) -> dict[str, Any]:
 
 
 def _read_oauth(keys: _Keys, dialect: Dialect) -> OAuth | None:
-    """What is said of logging in; Codex has the scopes beside it."""
+    """Read the OAuth settings; Codex has the scopes beside `oauth`."""
     scopes, value = keys.take_words("scopes"), keys.take("oauth")
     if value is False:
         return OAuth(off=True)
@@ -180,7 +179,7 @@ def _read_oauth(keys: _Keys, dialect: Dialect) -> OAuth | None:
     inner = _Keys(value if isinstance(value, Mapping) else {})
     port = inner.take_number("callbackport") or 0
     if port > 65_535:
-        raise Unreadable("`oauth.callbackPort` is no port")
+        raise Unreadable("`oauth.callbackPort` is not a port")
     told = {
         "client_id": _translate(inner.take_text("clientid"), dialect),
         "client_secret": _translate(inner.take_text("clientsecret"), dialect),
@@ -193,7 +192,7 @@ def _read_oauth(keys: _Keys, dialect: Dialect) -> OAuth | None:
 
 
 def _read_limits(keys: _Keys, dialect: Dialect) -> dict[str, Any]:
-    """The two time limits; a bare `timeout` is of calls in Claude Code's format and of the start in OpenCode's, in milliseconds."""
+    """Read the time limits. A bare `timeout` in milliseconds limits calls in Claude Code's format, the start in OpenCode's."""
     bare = keys.take_number("timeout")
     start, start_ms = keys.take_number("startuptimeoutsec"), keys.take_number("startuptimeoutms")
     call = keys.take_number("tooltimeoutsec")
@@ -217,9 +216,9 @@ def _read_choice(keys: _Keys) -> dict[str, Any]:
             str(tool): _Keys(one).take_text("approvalmode") for tool, one in tools.items() if isinstance(one, Mapping)
         }
     elif tools is not None:
-        raise Unreadable("`tools` is not a table; `enabledTools` lists those that are offered")
+        raise Unreadable("`tools` is not a table; `enabledTools` lists the tools to offer")
     if unknown := [word for word in approvals.values() if word and word not in _APPROVALS]:
-        raise Unreadable(f"the approval {unknown[0][:40]!r} is none of auto, prompt and approve")
+        raise Unreadable(f"the approval {unknown[0][:40]!r} is not auto, prompt or approve")
     return {
         "tools": listed,
         "without": tuple(keys.take_texts("disabledtools")),
@@ -230,7 +229,7 @@ def _read_choice(keys: _Keys) -> dict[str, Any]:
 
 
 def _translate(text: str, dialect: Dialect) -> str:
-    """OpenCode writes `{env:NAME}` for a variable, and an empty text where there is none."""
+    """Translate OpenCode's `{env:NAME}`, which is empty if the variable is not set."""
     if dialect != "opencode":
         return text
     if "{file:" in text:
@@ -244,7 +243,7 @@ def _spell(value: Any) -> str:
 
 def _check(text: str, key: str) -> str:
     if len(text) > MAX_TEXT or "\0" in text:
-        raise Unreadable(f"`{key}` is longer than {MAX_TEXT:,} characters, or has a null character in it")
+        raise Unreadable(f"`{key}` is longer than {MAX_TEXT:,} characters, or contains a null character")
     try:
         text.encode()
     except UnicodeEncodeError:

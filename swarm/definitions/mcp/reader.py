@@ -1,8 +1,8 @@
-"""The MCP servers that are configured for a workspace, read where a job is submitted, in every file that says so.
+"""Reads the MCP servers that are configured for a workspace, where a job is submitted.
 
-Of each name the nearest entry holds, whole: the person's own for this workspace, then the workspace's files (from it up to the root
-of its repository), then the person's own for all. What a file of the workspace names is a program that would run and an address that
-would be spoken with: a `Grant`, by everything that it says, which holds only while the person trusts the workspace.
+For each name the nearest entry holds as a whole. The order is the person's servers for this workspace, the workspace's files (up to
+the root of its repository), and the person's servers for all workspaces. An entry in a workspace's file would start a program or
+reach a URL. It is therefore a `Grant` over its whole content, which holds only while the person trusts the workspace.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MAX_SERVERS = 100
 PROJECT_FILE = ".mcp.json"
 OWN_FILE = Path(".config", "swarm", "mcp.json")
 _STATE_FILE = ".claude.json"
-"""Where Claude Code keeps a person's servers, among much else: of any size."""
+"""Claude Code's state file, which holds a person's servers among other data. It can be large."""
 _MAX_STATE_BYTES = 256 * 1024 * 1024
 _OPENCODE = tuple(reversed(CONFIG_NAMES))
 _SETTINGS = WORKSPACE_SETTINGS[::-1]
@@ -38,29 +38,29 @@ _SETTINGS = WORKSPACE_SETTINGS[::-1]
 
 @dataclass(frozen=True)
 class Configured:
-    """What is configured for a workspace."""
+    """The MCP servers that are configured for a workspace."""
 
     servers: tuple[Server, ...] = ()
-    """What holds, by name."""
+    """Servers in force, sorted by name."""
     untrusted: tuple[Server, ...] = ()
-    """What files of the workspace name and the person has not approved as it is now."""
+    """Servers in the workspace's files that the person has not approved in their current form."""
     grants: tuple[Grant, ...] = ()
     problems: tuple[Problem, ...] = ()
     off: tuple[str, ...] = ()
-    """Names that are switched off somewhere, and why there is no server of theirs."""
+    """Names that a configuration switches off."""
 
     def find(self, name: str) -> Server | None:
-        """The server of that name, or of that part of its tools' names."""
+        """Return the server with that name, or with that key in its tools' names."""
         return next((one for one in self.servers if name in (one.name, one.key)), None)
 
     @property
     def keys(self) -> frozenset[str]:
-        """What the names of their tools have of all that is configured, approved or not."""
+        """Keys, as in tool names, of all configured servers, approved or not."""
         return frozenset(one.key for one in (*self.servers, *self.untrusted))
 
 
 def load_servers(workspace: Path, home: Path, *, trusted: bool = False) -> Configured:
-    """Read what is configured for a workspace; files of it count only if they are `trusted`. Never raises."""
+    """Load the servers for a workspace; its own files count only if `trusted`. Never raises."""
     reading = _ServerReader(workspace, home, trusted)
     reading.read_refusals()
     reading.read_state(nearest=True)
@@ -87,7 +87,7 @@ def _files_of(folder: Path, codex: Path) -> Iterator[tuple[Path, Dialect]]:
 
 
 def grant_of(server: Server) -> Grant:
-    """What has to be trusted for it: everything that it says, down to the last argument."""
+    """Return the grant that a server needs, over its whole configuration."""
     return Grant(text=describe_use(server), source=server.source, content=server.digest)
 
 
@@ -97,12 +97,12 @@ class _ServerReader:
     home: Path
     trusted: bool
     taken: dict[str, Server | None] = field(default_factory=dict)
-    """By key, what holds; None: it is switched off."""
+    """Servers in force, by key; None if the name is switched off."""
     waiting: dict[str, Server] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     grants: list[Grant] = field(default_factory=list)
     refused: dict[str, set[str]] = field(default_factory=lambda: {"any": set(), "project": set()})
-    """Names that settings of Claude Code forbid: of any server, and of those of `.mcp.json`."""
+    """Names that Claude Code's settings forbid: for any server, and for servers in a project's files."""
 
     def finish(self) -> Configured:
         servers = tuple(server for server in self.taken.values() if server is not None)
@@ -115,7 +115,7 @@ class _ServerReader:
         )
 
     def read_refusals(self) -> None:
-        """Take the names that settings refuse: that binds whoever wrote it, and needs no trust."""
+        """Read the names that settings refuse; a refusal needs no trust."""
         for folder in (*project_folders(self.workspace), self.home):
             for content in (self._load(folder / name, "claude", quiet=True) for name in _SETTINGS):
                 names = content.get("disabledMcpjsonServers")
@@ -137,11 +137,11 @@ class _ServerReader:
             and content
             and all(isinstance(v, Mapping) for v in content.values())
         ):
-            content = {key: content}  # the table itself, as some write it
+            content = {key: content}  # some files contain the table itself
         self._take_all(content.get(key), path, key, dialect, scope)
 
     def read_state(self, *, nearest: bool) -> None:
-        """Take what Claude Code keeps for the person: for this workspace alone, or for all."""
+        """Read Claude Code's servers of the person: for this workspace alone, or for all."""
         path = self.home / _STATE_FILE
         content = self._load(path, "claude", most=_MAX_STATE_BYTES)
         if nearest:
@@ -174,7 +174,9 @@ class _ServerReader:
             self._report(path, f"the MCP server {show(name)} cannot be used: {error}", "Correct it there.")
             return
         for note in entry.notes:
-            self._report(path, f"of the MCP server {show(name)} not all is understood: {note}", "The rest of it holds.")
+            self._report(
+                path, f"part of the MCP server {show(name)} is not understood: {note}", "The rest of the entry holds."
+            )
         server = entry.server
         if server is not None and (
             name in self.refused["any"] or (scope == "project" and name in self.refused["project"])
@@ -190,7 +192,7 @@ class _ServerReader:
         if known is not None and server is not None and known.name != name:
             self._report(
                 path,
-                f"the MCP server {show(name)} is hidden by {show(known.name)}, which its tools are named like",
+                f"the MCP server {show(name)} is hidden by {show(known.name)}: their tools have the same names",
                 "Rename one.",
             )
 
@@ -230,16 +232,16 @@ def _parse_large(path: Path, most: int) -> Any:
 
 
 def wanted_servers(definition: AgentDefinition) -> list[str]:
-    """The servers that it names, by the part that their tools' names have of them; patterns of many servers name none."""
+    """Return the keys of the servers that a definition names; patterns over several servers do not count."""
     listed = (server_of(split_pattern(entry)[0]) for entry in definition.tools or ())
     names = (*(spell(name) for name in definition.shared_servers), *listed)
     return list(dict.fromkeys(key for key in names if key and not set(key) & set("*?[")))
 
 
 def explain_absent(definition: AgentDefinition, configured: Configured, unapproved: Iterable[Server] = ()) -> str:
-    """Which servers it wants and does not get, why, and what to do; empty if it gets all of them.
+    """Explain which servers a definition wants and does not get, why, and what to do; empty if it gets all.
 
-    `unapproved` are those that definitions would bring along.
+    `unapproved` are servers that untrusted definitions would add.
     """
     held = {server.key for server in (*configured.servers, *definition.servers)}
     waiting = {server.key: server.source for server in (*unapproved, *configured.untrusted)}

@@ -1,7 +1,7 @@
-"""One MCP server as it is configured, whatever file said so; pure data that travels with a job.
+"""The configuration of one MCP server from any file; pure data that travels with a job.
 
-A `${NAME}` stays as it was written until the worker that starts the server expands it (`expand`) with the variables that worker
-is willing to give away: what a job carries holds no secret, and the approval of a configuration is of the text that a person saw.
+A `${NAME}` stays as written until a worker starts the server. That worker expands it (`expand`) with the variables that it allows
+servers to have. So a job carries no secret, and a person approves the text that they saw.
 """
 
 from __future__ import annotations
@@ -20,36 +20,36 @@ from swarm.core.settings import Settings
 from swarm.core.tags import split_tags
 
 Transport = Literal["stdio", "http", "sse"]
-"""A process that is spoken with over its pipes; one URL that takes requests (streamable HTTP); its older form with two."""
+"""A process with pipes, one URL for requests (streamable HTTP), or its older form with two URLs."""
 Scope = Literal["project", "user", "definition"]
-"""Whose file said so: the workspace's, the person's own, or that of the definition which has the server to itself."""
+"""Origin of the entry: a workspace's file, the person's, or the only definition that has the server."""
 
 Approval = Literal["ask", "allow", "auto"]
-"""A call is asked about, or allowed, or judged as any other by mode and rules."""
+"""A call needs an approval, is allowed, or is judged by mode and rules as any other call."""
 
 PREFIX = "mcp__"
 MAX_NAME = 64
-"""Of a tool's name as the model is given it."""
+"""Maximum length of a tool's name as the model sees it."""
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
 class OAuth(BaseModel):
-    """What a configuration says of logging in; read only where a person does that, so it does not travel with jobs."""
+    """OAuth settings of a server. Only a person's login reads them, so they do not travel with jobs."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     client_id: str = ""
-    """Of a client that is registered with the authorisation server already; empty: one is registered by the first login."""
+    """Id of a client that is already registered; if empty, the first login registers one."""
     client_secret: str = Field(default="", repr=False)
     issuer: str = ""
-    """The authorisation server that these are of: no other is shown the secret. Empty: whichever the server names."""
+    """Authorisation server of this client; no other receives the secret. Empty: the one that the server names."""
     scope: str = ""
-    """What is asked for, parted by spaces; empty: what the server says."""
+    """Requested scopes, separated by spaces; empty: the server's default."""
     callback_port: int = Field(default=0, ge=0, le=65_535)
-    """Of this machine, where the browser comes back to; 0: any that is free."""
+    """Local port to which the browser returns; 0: any free port."""
     off: bool = False
-    """The server is never logged in to."""
+    """Never log in to the server."""
 
 
 class Server(BaseModel):
@@ -60,46 +60,46 @@ class Server(BaseModel):
     name: str = Field(min_length=1, max_length=100)
     transport: Transport
     command: str = ""
-    """Of a process: the program …"""
+    """The program of a `stdio` server."""
     args: tuple[str, ...] = ()
     env: dict[str, str] = {}
-    """… and what is added to a clean environment …"""
+    """Variables that are added to a clean environment."""
     cwd: str = ""
-    """… and where it runs: relative to the workspace, which it is if this is empty."""
+    """The process's folder, relative to the workspace; empty: the workspace."""
     url: str = ""
     headers: dict[str, str] = {}
     oauth: OAuth | None = Field(default=None, exclude=True)
     start_seconds: float = Field(default=30.0, gt=0)
     call_seconds: float = Field(default=120.0, gt=0)
     tools: tuple[str, ...] | None = None
-    """Patterns of the tools, by the server's own names, that are offered; None: all …"""
+    """Patterns of the offered tools, by the server's own names; None: all."""
     without: tuple[str, ...] = ()
-    """… and of those that never are."""
+    """Patterns of tools that are never offered."""
     approvals: dict[str, Approval] = {}
-    """What the configuration says of calls, by the tool's own name; `*` is every tool that is not named."""
+    """Approval of calls, by the tool's own name; `*` is every tool that is not named."""
     required: bool = False
-    """A job whose server does not start has failed, instead of going on without."""
+    """The job fails if the server does not start, instead of continuing without."""
     always_load: bool = False
-    """Its tools' schemas are given at once, however many there are."""
+    """The model gets the schemas of all tools at once, however many there are."""
     scope: Scope = "user"
     source: str = ""
-    """The file that it was read from, as a person is shown it. Neither this nor `scope` is part of the digest."""
+    """The file's path, as shown to people. Neither `source` nor `scope` is part of the digest."""
 
     @property
     def key(self) -> str:
-        """Its name within the names of its tools: `mcp__KEY__tool`."""
+        """The server's name within the names of its tools: `mcp__KEY__tool`."""
         return spell(self.name)
 
     @property
     def digest(self) -> str:
-        """SHA-256 (hex) of everything that says what is run, reached and offered: what an approval is of, and what may be shared."""
+        """SHA-256 (hex) of the whole configuration; approvals and shared processes are keyed by it."""
         data = self.model_dump(mode="json", exclude={"scope", "source"})
         data |= {"oauth": self.oauth.model_dump(mode="json")} if self.oauth is not None else {}
         return hashlib.sha256(json.dumps(data, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
     @property
     def variables(self) -> dict[str, str | None]:
-        """The variables that it wants of the worker, with their default, or None if it needs them."""
+        """The worker's variables that the server uses, with their defaults; None if there is no default."""
         found: dict[str, str | None] = {}
         for match in (match for text in self._texts() for match in _VARIABLE.finditer(text)):
             name, default = match[1], match[2]
@@ -108,16 +108,16 @@ class Server(BaseModel):
 
     @property
     def needed_variables(self) -> list[str]:
-        """Those without a default."""
+        """Variables without a default."""
         return [name for name, default in self.variables.items() if default is None]
 
     def offers(self, tool: str) -> bool:
-        """Whether the tool, by the server's own name for it, is one that the configuration lets agents have."""
+        """Report whether the configuration offers the tool, given the server's own name for it."""
         wanted = self.tools is None or any(fnmatch.fnmatchcase(tool, pattern) for pattern in self.tools)
         return wanted and not any(fnmatch.fnmatchcase(tool, pattern) for pattern in self.without)
 
     def describe(self) -> str:
-        """What it is, in a line: its program and arguments, or its URL. Variables are shown as they are written."""
+        """Describe the server in one line: program and arguments, or URL, with variables as written."""
         return " ".join((self.command, *self.args)) if self.transport == "stdio" else self.url
 
     def _texts(self) -> Iterator[str]:
@@ -125,7 +125,7 @@ class Server(BaseModel):
 
 
 class JobServers(BaseModel):
-    """The document `servers` that travels with a job: what its agents may have, pinned as it was when the job was submitted."""
+    """The document `servers` of a job: the MCP servers that its agents may have, as they were at submission."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -134,21 +134,21 @@ class JobServers(BaseModel):
 
 
 class MissingVariables(ConfigurationError):
-    """A server wants variables that the worker does not have, or does not give away."""
+    """A server needs variables that the worker does not have or does not allow servers to have."""
 
     def __init__(self, server: str, absent: Sequence[str], withheld: Sequence[str]) -> None:
         self.server, self.absent, self.withheld = server, absent, withheld
         reasons = [f"{', '.join(absent)} not set in the worker's environment"] if absent else []
         if withheld:
-            reasons.append(f"{', '.join(withheld)} not among those that SWARM_MCP_ENV lets servers have")
+            reasons.append(f"{', '.join(withheld)} not allowed for servers by SWARM_MCP_ENV")
         super().__init__(f"the MCP server {server!r} cannot be started: {'; '.join(reasons)}")
 
 
 def expand(server: Server, environment: Mapping[str, str], allowed: Sequence[str]) -> Server:
-    """The server with every `${NAME}` and `${NAME:-default}` replaced. `allowed` are names, or patterns of names.
+    """Replace every `${NAME}` and `${NAME:-default}` of a server. `allowed` are names or patterns of names.
 
-    An empty variable counts as set, unless there is a default. Raises `MissingVariables`. The result's digest is another: a server is
-    identified by what it was before, and the result is neither stored nor shown.
+    An empty variable counts as set, unless there is a default. Raises `MissingVariables`. The result has another digest: a server is
+    identified by its digest before expansion, and the result is neither stored nor shown.
     """
     absent: list[str] = []
     withheld: list[str] = []
@@ -184,7 +184,7 @@ def _fill_all(server: Server, fill: Callable[[str], str]) -> dict[str, object]:
 
 
 def describe_use(server: Server) -> str:
-    """What a person approves: the program or address, and what it is given besides, as it is written."""
+    """Describe a server for a person's approval: its program or URL, variables and headers, as written."""
     what = "start the MCP server" if server.transport == "stdio" else "speak with the MCP server"
     given = [f"{name}={value}" for name, value in (*server.env.items(), *server.headers.items())]
     given += [f"the folder {server.cwd}"] if server.cwd else []
@@ -192,17 +192,17 @@ def describe_use(server: Server) -> str:
 
 
 def spell(name: str) -> str:
-    """A server's name in the letters that a tool's name may have, without the two underscores that end it there."""
+    """Spell a server's name in the letters of tool names, without double underscores."""
     return re.sub(r"_+", "_", re.sub(r"[^A-Za-z0-9_-]", "_", name)).strip("_") or "server"
 
 
 def server_keys(settings: Settings) -> list[str]:
-    """The keys of the servers that a worker says it has."""
+    """Return the keys of the servers that a worker has by its settings."""
     return [spell(name) for name in split_tags(settings.mcp_servers)]
 
 
 def tool_name(server: str, tool: str) -> str:
-    """What the model calls a tool: `mcp__server__tool`. A long one is cut, with letters of its hash, so that it stays its own."""
+    """Return the model's name of a tool: `mcp__server__tool`. A long name is cut and ends with part of its hash."""
     name = f"{PREFIX}{spell(server)}__{re.sub(r'[^A-Za-z0-9_-]', '_', tool)}"
     if len(name) <= MAX_NAME:
         return name
@@ -210,5 +210,5 @@ def tool_name(server: str, tool: str) -> str:
 
 
 def server_of(name: str) -> str:
-    """The key of the server in a name or pattern of tools (`mcp__github__list`, `mcp__github`); empty if it is no such name."""
+    """Return the server's key in a tool's name or pattern (`mcp__github__list`, `mcp__github`); empty for other tools."""
     return name.removeprefix(PREFIX).split("__", 1)[0] if name.startswith(PREFIX) else ""

@@ -1,4 +1,4 @@
-"""Writes an entry into a file of MCP servers, so that nothing of the file is lost."""
+"""Writes an entry into a file of MCP servers and keeps the rest of the file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from swarm.definitions.sources import Unusable, read_text, show
 def make_entry(
     command: list[str], *, url: str = "", sse: bool = False, env: list[str], headers: list[str], tools: list[str]
 ) -> dict[str, Any]:
-    """An entry of what was given on a command line. Raises `ConfigurationError`."""
+    """Build an entry from command-line options. Raises `ConfigurationError`."""
     if bool(command) == bool(url):
         raise ConfigurationError("give either a program behind `--`, or --url")
     entry: dict[str, Any] = {"type": "sse" if sse else "http", "url": url} if url else {"command": command[0]}
@@ -28,7 +28,7 @@ def make_entry(
 
 
 def add_entry(path: Path, name: str, entry: dict[str, Any], *, replace: bool = False) -> Server:
-    """Write it into the file, which is made if there is none, and return the server. Raises `ConfigurationError`."""
+    """Write the entry into the file, which is created if needed, and return the server. Raises `ConfigurationError`."""
     server = read_entry(name, entry, "claude").server
     assert server is not None
     content = _load(path)
@@ -36,7 +36,7 @@ def add_entry(path: Path, name: str, entry: dict[str, Any], *, replace: bool = F
     if not isinstance(servers, dict):
         raise ConfigurationError(f"{path}: `mcpServers` is not a table; correct it there first")
     if name in servers and not replace:
-        raise ConfigurationError(f"{path} has a server {show(name)} already; --replace puts this one in its place")
+        raise ConfigurationError(f"{path} has a server {show(name)} already; replace it with --replace")
     servers[name] = entry
     _save(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
     return server
@@ -45,7 +45,7 @@ def add_entry(path: Path, name: str, entry: dict[str, Any], *, replace: bool = F
 def _pairs(given: list[str], option: str) -> dict[str, str]:
     for pair in given:
         if not pair.partition("=")[0].strip() or "=" not in pair:
-            raise ConfigurationError(f"{option} {pair[:40]!r} is no NAME=VALUE")
+            raise ConfigurationError(f"{option} {pair[:40]!r} is not NAME=VALUE")
     return {name.strip(): value for name, _, value in (pair.partition("=") for pair in given)}
 
 
@@ -53,7 +53,7 @@ def _load(path: Path) -> dict[str, Any]:
     if not os.path.lexists(path):
         return {}
     try:
-        # Not as JSON with comments: they would be lost.
+        # Not read as JSON with comments, because comments would be lost.
         content = json.loads(read_text(path))
     except (Unusable, ValueError, RecursionError) as error:
         raise ConfigurationError(f"{path} cannot be added to: {error}. Write the entry there by hand") from error

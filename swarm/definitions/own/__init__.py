@@ -1,7 +1,7 @@
-"""Your own tools: a typed function that is declared with `tool` is given to agents like any other tool.
+"""Your own tools: agents get a typed function that is declared with `tool` like any other tool.
 
-Here is what such a function is made into, and what it is told of a call; it needs neither Redis nor Celery, so a sandboxed function
-loads nothing else. `swarm.tools.own` carries calls out.
+This package has the declaration and the context of a call. It needs neither Redis nor Celery, so a sandboxed function loads
+nothing else. `swarm.tools.own` carries calls out.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The program that carries out one call of a sandboxed function: `python -I child.py`.
 
-Descriptor 20 gives the call as JSON; what it says goes to its output in lines that begin with the call's mark, which tells them from
-whatever the function prints: `p` a line of progress, `r` the result, `e` an error that the model is told, `b` one that it is not.
+Descriptor 20 gives the call as JSON. Output lines that begin with the call's mark are protocol; other lines are the function's own
+output. After the mark comes a letter: `p` is a line of progress, `r` the result, `e` an error for the model, `b` any other error.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ GIVEN = 20
 
 
 def main() -> None:
-    """Read the call, carry it out, say what came of it."""
+    """Read the call, carry it out, and write the result."""
     with os.fdopen(GIVEN, "rb") as given:
         call = json.load(given)
-    # What the worker can import: a function may need any of it.
+    # The worker's import path: a function may need any module on it.
     sys.path[:] = call["path"]
 
     def say(kind: str, **fields: Any) -> None:
@@ -36,7 +36,7 @@ def main() -> None:
         say("b", error=f"{type(error).__name__}: {error}", traceback=traceback.format_exc())
     else:
         say("r", **rendered)
-    # What the function left running ends with this process.
+    # Anything that the function left running ends with this process.
     sys.stdout.flush()
     os._exit(0)
 
@@ -54,7 +54,7 @@ def _carry_out(call: dict[str, Any], tell: Any) -> dict[str, Any]:
     module, _, name = call["home"].partition(":")
     declaration = declaration_of(getattr(import_module(module), name, None))
     if declaration is None:
-        raise ToolError(f"{call['home']} is no tool in the sandbox; can its files be read there?")
+        raise ToolError(f"{call['home']} is not a tool in the sandbox. Check that its files can be read there.")
     told = {**call["context"], "workspace": Path(call["context"]["workspace"])}
     arguments = declaration.parameters.read(call["given"])
     if declaration.parameters.context:

@@ -1,4 +1,4 @@
-"""What a function is told of the call that it carries out."""
+"""The context of a call, for the function that carries it out."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from swarm.core.errors import ToolStopped
 
 @dataclass(frozen=True, kw_only=True)
 class ToolContext:
-    """The call that a function carries out: ask for it by a parameter of this type, which the model does not see."""
+    """The call that a function carries out. A parameter of this type receives it, and the model does not see that parameter."""
 
     tool: str
     """The tool's name."""
     agent_id: str
-    """The agent whose call it is."""
+    """The calling agent."""
     job_id: str
     """The job that the agent belongs to."""
     depth: int = 0
-    """Of the agent in its job's tree; the root is 0."""
+    """The agent's depth in its job's tree; the root is 0."""
     workspace: Path
     """The folder that the agent works in."""
     read_only: bool = False
-    """The agent may change nothing."""
+    """The agent must not change anything."""
     idempotency_key: str
-    """The same however often this call is delivered, and no other call's: give it to whatever must happen once."""
+    """A key that stays the same on redelivery and is unique to this call; pass it to an operation that must happen once."""
     _tell: Callable[[str], None] = lambda line: None
     _stopped: threading.Event = field(default_factory=threading.Event)
 
     def cancelled(self) -> bool:
-        """Whether the call must end now: the agent was cancelled, or the call's time is over."""
+        """Report whether the call must end now, because the agent was cancelled or the time limit has passed."""
         return self._stopped.is_set()
 
     def sleep(self, seconds: float) -> None:
-        """Wait for so long. Raises `ToolStopped` as soon as the call must end."""
+        """Wait for some seconds. Raises `ToolStopped` as soon as the call must end."""
         if self._stopped.wait(seconds):
-            raise ToolStopped(f"{self.tool} was told to stop")
+            raise ToolStopped(f"{self.tool} must stop")
 
     def progress(self, line: str) -> None:
-        """Say what is being done, in a line that people see in the tree, on the page and while they follow the job."""
+        """Report progress in one line, which people see in the tree, on the page and while they follow the job."""
         self._tell(line)

@@ -1,4 +1,4 @@
-"""`tool`: makes a tool for agents of a typed function.
+"""The decorator `tool`, which makes a typed function a tool for agents.
 
     from swarm import ToolContext, tool
 
@@ -7,7 +7,7 @@
         "Charge a customer's card, and return the receipt's number."
         return bank.charge(account, cents, idempotency_key=context.idempotency_key)
 
-The function stays what it was, and can be called and tested as such.
+The function stays unchanged and can be called and tested directly.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from swarm.definitions.own.schema import Parameters, UnusableFunction, describe_
 from swarm.definitions.tools import Kind, ToolRow, refuse_name
 
 Effects = Literal["none", "once", "idempotent"]
-"""What a call changes: nothing; something that must not happen twice, so an interrupted call is never run again; or something that
-happens once however often it is done with the same `idempotency_key`, so an interrupted call is run again."""
+"""Effects of a call: none; an effect that must not happen twice, so an interrupted call is never repeated; or an effect that happens
+once per `idempotency_key`, so an interrupted call is repeated."""
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 _KINDS = {"none": Kind.LOOK, "once": Kind.EFFECT, "idempotent": Kind.IDEMPOTENT}
 _MARK = "__swarm_tool__"
@@ -34,7 +34,7 @@ DEFAULT_TIMEOUT_SECONDS = 120.0
 
 @dataclass(frozen=True)
 class Declaration:
-    """A function as a tool."""
+    """A function that is declared as a tool."""
 
     function: Callable[..., Any]
     row: ToolRow
@@ -80,10 +80,10 @@ def tool(
 ) -> Any:
     """Make a tool of a typed function, which may be `async`: its docstring is the description, its parameters are the schema.
 
-    `effects` says what a call changes (default `once`; `read_only=True` is `none`), `network` that it may carry out of the house what an
-    agent has read, `timeout` the seconds after which a call ends. `sandboxed` runs each call in a process of its own that the kernel holds
-    to what the agent may do. `subject` is the parameter that rules such as `charge_card(acme-*)` are about; `aliases` are other names;
-    `needs` are tags that a worker must have (`SWARM_TAGS`) to offer it.
+    `effects` are the effects of a call (default `once`; `read_only=True` is `none`). `network` marks a tool that can send data of an
+    agent to other systems. `timeout` is a call's time limit in seconds. `sandboxed` runs each call in its own process, in which the
+    kernel enforces the agent's limits. `subject` is the parameter for rules such as `charge_card(acme-*)`. `aliases` are other names.
+    `needs` are tags that a worker must have (`SWARM_TAGS`) to offer the tool.
 
     Raises `ConfigurationError` that names the function, its file and its line.
     """
@@ -115,13 +115,13 @@ def tool(
 
 
 def declaration_of(value: object) -> Declaration | None:
-    """What `tool` made of a function; None for whatever it was not used on."""
+    """Return the declaration of a function; None if `tool` was not used on it."""
     found = getattr(value, _MARK, None) if inspect.isfunction(value) else None
     return found if isinstance(found, Declaration) else None
 
 
 def place_of(function: Callable[..., Any]) -> str:
-    """Where a function is, for messages."""
+    """Return a function's place, `name at file:line`, for messages."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     name = getattr(function, "__qualname__", repr(function))
     return f"{name} at {code.co_filename}:{code.co_firstlineno}" if code is not None else str(name)
@@ -129,7 +129,7 @@ def place_of(function: Callable[..., Any]) -> str:
 
 def _kind_of(effects: Effects | None, read_only: bool) -> Kind:
     if effects is not None and effects not in _KINDS:
-        raise UnusableFunction(f"effects={effects!r} is none of {', '.join(map(repr, _KINDS))}")
+        raise UnusableFunction(f"effects={effects!r} is not one of {', '.join(map(repr, _KINDS))}")
     if read_only and effects not in (None, "none"):
         raise UnusableFunction(f"read_only=True and effects={effects!r} contradict each other; give one of them")
     return _KINDS["none" if read_only else effects or "once"]
@@ -139,25 +139,25 @@ def _check_function(function: Callable[..., Any]) -> None:
     if not inspect.isfunction(function):
         raise UnusableFunction(f"it is a {type(function).__name__}; use `tool` on a function")
     if "." in function.__qualname__:
-        raise UnusableFunction("it is not at the top level of its module, where workers could find it")
+        raise UnusableFunction("workers cannot find it; move it to the top level of its module")
 
 
 def _read_needs(needs: Sequence[str]) -> tuple[str, ...]:
     try:
         return tuple(split_tags(",".join(needs)))
     except ValueError as error:
-        raise UnusableFunction(f"of its needs {error}") from error
+        raise UnusableFunction(f"its `needs` cannot be used: {error}") from error
 
 
 def _make(function: Callable[..., Any], row: ToolRow, timeout: float, place: str) -> Declaration:
     if reason := refuse_name(row.name):
         raise UnusableFunction(reason)
     if timeout <= 0:
-        raise UnusableFunction(f"timeout={timeout:g} is no time; give seconds")
+        raise UnusableFunction(f"timeout={timeout:g} is not positive; give seconds")
     parameters = read_parameters(function)
     if row.subject and row.subject not in parameters.schemas:
-        raise UnusableFunction(f"subject={row.subject!r} is none of its parameters")
+        raise UnusableFunction(f"subject={row.subject!r} is not one of its parameters")
     description = describe_function(inspect.getdoc(function) or "")
     if not description:
-        raise UnusableFunction("it has no docstring, by which a model knows what it is for")
+        raise UnusableFunction("it has no docstring; write one that describes the tool to the model")
     return Declaration(function, row, description, parameters, timeout, place)

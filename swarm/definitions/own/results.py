@@ -1,4 +1,4 @@
-"""What a function returns, as a model is given it. JSON all through, so that it can come from another process."""
+"""Renders a function's return value for the model, as JSON, so that it can come from another process."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ NOTHING = "(no output)"
 
 @dataclass(frozen=True)
 class ToolImage:
-    """An image for the model to see: a function returns it, or a list of such and of text."""
+    """An image for the model. A function returns one, or a list of images and texts."""
 
     data: bytes
     media_type: Literal["image/png", "image/jpeg", "image/gif", "image/webp"] = "image/png"
 
 
 class Rendered(BaseModel):
-    """A result."""
+    """A rendered result."""
 
     text: str
     blocks: list[dict[str, Any]] | None = None
-    """Content blocks, where there is more than text."""
+    """Content blocks, if the result is more than text."""
 
 
 def render(value: object) -> Rendered:
-    """What a function has returned: text as it is, images as such, anything else as JSON. Raises `ToolError` for what has no JSON."""
+    """Render a return value: text unchanged, images as blocks, other values as JSON. Raises `ToolError` if that fails."""
     parts: Sequence[object] = value if isinstance(value, list) else [value]
     if not any(isinstance(part, ToolImage) for part in parts):
         return Rendered(text=_text_of(value))

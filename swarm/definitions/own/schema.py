@@ -1,4 +1,4 @@
-"""From a function's signature to what a model must know of it: the JSON schema of its parameters, and what each is for."""
+"""Builds the JSON schema of a function's parameters, with descriptions from its docstring."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ _ARGUMENT = re.compile(r"^\*{0,2}(\w+)(?: *\([^)]*\))?: *(.*)$")
 
 
 class UnusableFunction(Exception):
-    """Why no tool can be made of a function; whoever declares it adds which one and where it is."""
+    """The reason why a function cannot be a tool; the caller adds the function's name and place."""
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """What a function takes."""
+    """The parameters of a function."""
 
     schemas: Mapping[str, Any]
     """JSON schemas by parameter."""
     definitions: Mapping[str, Any]
-    """Schemas that those refer to: `$defs`."""
+    """Schemas that the parameters' schemas refer to: `$defs`."""
     required: tuple[str, ...]
     context: str
-    """The parameter that is given the call; empty: there is none."""
+    """The parameter that receives the call's context; empty if there is none."""
     adapter: TypeAdapter[dict[str, Any]]
 
     def read(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """What a model gave, as the function's types. Raises `ToolError` that says in a line what does not fit."""
+        """Convert the model's arguments to the function's types. Raises `ToolError` with the first mismatch, in one line."""
         try:
             return self.adapter.validate_python(dict(given))
         except ValidationError as error:
@@ -50,7 +50,7 @@ class Parameters:
 
 
 def read_parameters(function: Callable[..., Any]) -> Parameters:
-    """The parameters of a function. Raises `UnusableFunction`."""
+    """Read the parameters of a function. Raises `UnusableFunction`."""
     told = describe_arguments(inspect.getdoc(function) or "")
     fields: dict[str, Any] = {}
     defaults: dict[str, Any] = {}
@@ -68,12 +68,12 @@ def read_parameters(function: Callable[..., Any]) -> Parameters:
             hint = NotRequired[hint]
         fields[parameter.name] = hint
     if strange := told.keys() - fields.keys() - {context}:
-        raise UnusableFunction(f"its docstring describes {min(strange)!r}, which is none of its parameters")
+        raise UnusableFunction(f"its docstring describes {min(strange)!r}, which is not one of its parameters")
     return _parameters(function, fields, defaults, context)
 
 
 def describe_arguments(text: str) -> dict[str, str]:
-    """What a docstring's `Args:` say, by parameter."""
+    """Return the descriptions in a docstring's `Args:`, by parameter."""
     found: dict[str, str] = {}
     inside, name, indent = False, "", 0
     for line in text.splitlines():
@@ -91,7 +91,7 @@ def describe_arguments(text: str) -> dict[str, str]:
 
 
 def describe_function(text: str) -> str:
-    """What a docstring says of the function itself: all before its first section."""
+    """Return the part of a docstring before its first section."""
     lines: list[str] = []
     for line in text.splitlines():
         if _SECTION.match(line):
@@ -103,14 +103,14 @@ def describe_function(text: str) -> str:
 def _hints(function: Callable[..., Any]) -> list[tuple[inspect.Parameter, Any]]:
     try:
         hints = typing.get_type_hints(function, include_extras=True)
-    except Exception as error:  # whatever evaluating an annotation may raise
+    except Exception as error:  # an annotation can raise anything
         raise UnusableFunction(f"its annotations cannot be read: {type(error).__name__}: {error}") from error
     found = []
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise UnusableFunction(f"it takes {parameter}; a tool's parameters have names of their own")
+            raise UnusableFunction(f"it takes {parameter}; give each parameter a name of its own")
         if parameter.kind is parameter.POSITIONAL_ONLY:
-            raise UnusableFunction(f"{parameter.name!r} can only be given by its position; remove the / behind it")
+            raise UnusableFunction(f"{parameter.name!r} is positional-only; remove the / behind it")
         if parameter.name not in hints:
             raise UnusableFunction(f"{parameter.name!r} has no type; annotate it")
         found.append((parameter, hints[parameter.name]))
@@ -124,7 +124,7 @@ def _is_described(hint: Any) -> bool:
 def _parameters(
     function: Callable[..., Any], fields: dict[str, Any], defaults: dict[str, Any], context: str
 ) -> Parameters:
-    # Made by a call, not by a class statement: the parameters are known only now, and may have any name.
+    # Made by a call instead of a class statement, because the parameters are known only now and can have any name.
     make: Any = TypedDict
     shape = make(f"{function.__name__}_input", fields)
     shape.__pydantic_config__ = ConfigDict(extra="forbid")
@@ -143,7 +143,7 @@ def _parameters(
 
 
 def _without_titles(schema: Any) -> Any:
-    """The schema without the names that pydantic makes up for each part of it: a model would read them in every request."""
+    """Remove pydantic's generated titles from a schema, because every request would contain them."""
     if isinstance(schema, list):
         return [_without_titles(part) for part in schema]
     if not isinstance(schema, dict):

@@ -6,7 +6,7 @@
         case NoSandbox() as none:
             refuse(none.refusal)
 
-It fails closed: no sandbox, no shell for those who need one; a policy that a backend cannot hold is `CannotConfine`.
+It fails closed. Without a sandbox, agents that need one get no shell. A policy that a backend cannot enforce raises `CannotConfine`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The words for `enter.py` that both backends say: limits and variables."""
+"""The words for `enter.py` that both backends use: limits and variables."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from swarm.permissions.sandbox.policy import SandboxPolicy
 
 ENTER = Path(__file__).with_name("enter.py")
 _CPU, _FILE_SIZE, _DATA, _CORE = 0, 1, 2, 4
-"""Numbers of `setrlimit`. Private memory, not address space, is limited: runtimes reserve far more than they use."""
+"""Numbers of `setrlimit`. They limit private memory, not address space, because runtimes reserve far more than they use."""
 
 
 def common_words(policy: SandboxPolicy, *, scratch: str, home: str) -> list[str]:
-    """Limits and variables; `scratch` is where the command sees its private folder, `home` what it has for a home."""
+    """Return the words for limits and variables; `scratch` and `home` are the command's private folder and its home."""
     limits = [(_DATA, policy.memory_bytes), (_FILE_SIZE, policy.file_size_bytes), (_CORE, 0)]
     if policy.cpu_seconds is not None:
         limits.append((_CPU, policy.cpu_seconds))
@@ -28,7 +28,7 @@ def common_words(policy: SandboxPolicy, *, scratch: str, home: str) -> list[str]
 
 
 def watch_words(looked: Mapping[Path, Obeyed], own: Own) -> list[str]:
-    """What the supervisor compares a writer's folders with after its command, and how it keeps git folders what they are."""
+    """Return the words with which a supervisor checks a writer's folders after a command and protects git folders."""
     words = [f"own={key}={value}" for key, value in own]
     for root, found in looked.items():
         words += [f"look={root}", *(f"had={digest} {root}/{path}" for path, digest in sorted(found.digests.items()))]
@@ -39,5 +39,5 @@ def watch_words(looked: Mapping[Path, Obeyed], own: Own) -> list[str]:
 
 
 def enter_argv(words: list[str], argv: list[str]) -> list[str]:
-    """The command that does the words and then becomes `argv`."""
+    """Return the command that carries out the words and then becomes `argv`."""
     return [sys.executable, "-I", "-S", str(ENTER), *words, "--", *argv]

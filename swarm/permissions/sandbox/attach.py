@@ -1,8 +1,8 @@
-"""Give a sandbox its network: a program of its own, `python -I -S attach.py WORD… -- BWRAP…`.
+"""Give a sandbox its network, as a separate program: `python -I -S attach.py WORD… -- BWRAP…`.
 
-It becomes `bwrap`, which waits before it starts the command. A child learns from it which namespace to attach to, puts the
-forbidden routes there (`prohibit=ADDRESS/BITS`) and becomes slirp4netns (`slirp=PATH`); a child of that one lets the
-command begin when the network is there.
+The program becomes `bwrap`, which waits before it starts the command. A child reads the sandbox's namespace from `bwrap`, adds
+the forbidden routes (`prohibit=ADDRESS/BITS`) and becomes slirp4netns (`slirp=PATH`). Its own child lets the command begin
+when the network is ready.
 
 Guarantee: the command begins with the routes in place, or not at all. slirp4netns ends with the sandbox.
 """
@@ -31,11 +31,11 @@ _MAX_COMPLAINT = 4_000
 
 
 class CannotAttach(Exception):
-    """A step of the way to the network failed."""
+    """A step of attaching the network failed."""
 
 
 def main(arguments: list[str]) -> None:
-    """Become `bwrap`, with a child that gives it the network."""
+    """Become `bwrap`, with a child that attaches the network."""
     at = arguments.index("--")
     words, argv = arguments[:at], arguments[at + 1 :]
     slirp = next(word[6:] for word in words if word.startswith("slirp="))
@@ -57,7 +57,7 @@ def main(arguments: list[str]) -> None:
 def _attach(slirp: str, networks: list[str], info: int, block: int, exit_fd: int) -> None:
     sandbox = _read_process(info)
     if sandbox == 0:
-        os._exit(0)  # bwrap could not make it, and has said why
+        os._exit(0)  # bwrap failed and has reported the reason
     try:
         net = os.open(f"/proc/{sandbox}/ns/net", os.O_RDONLY)
         user = fcntl.ioctl(net, _NS_GET_USERNS)
@@ -68,7 +68,7 @@ def _attach(slirp: str, networks: list[str], info: int, block: int, exit_fd: int
 
 
 def _read_process(info: int) -> int:
-    """The sandbox's first process, from the JSON that bwrap writes piece by piece."""
+    """Read the sandbox's first process from the JSON that bwrap writes in pieces; 0 if there is none."""
     text = b""
     while b"}" not in text:
         piece = os.read(info, 4096)
@@ -79,7 +79,7 @@ def _read_process(info: int) -> int:
 
 
 def _forbid(user: int, net: int, networks: list[str]) -> None:
-    """Add the routes from inside of the namespaces, in a process that ends with that."""
+    """Add the routes from inside the namespaces, in a process that then ends."""
     pid = os.fork()
     if pid == 0:
         try:
@@ -99,7 +99,7 @@ def _forbid(user: int, net: int, networks: list[str]) -> None:
 
 
 def _wait_for_loopback() -> None:
-    """bwrap sets the loopback device up, and fails if slirp4netns has done it before."""
+    """Wait until bwrap has set up the loopback device; bwrap fails if slirp4netns is first."""
     give_up = time.monotonic() + _LOOPBACK_SECONDS
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         while not struct.unpack_from("H", fcntl.ioctl(any_socket, _GET_FLAGS, b"lo".ljust(40, b"\0")), 16)[0] & _UP:
@@ -115,7 +115,7 @@ def _add_route(link: socket.socket, number: int, network: str) -> None:
     link.send(struct.pack("=IHHII", 16 + len(route), _NEWROUTE, _REQUEST_CREATE_ACK, number, 0) + route)
     answer = link.recv(65_536)
     kind, code = struct.unpack_from("=H", answer, 4)[0], struct.unpack_from("=i", answer, 16)[0]
-    if kind != _ERROR or code not in (0, -17):  # it may be there already
+    if kind != _ERROR or code not in (0, -17):  # the route may exist already
         raise CannotAttach(f"the kernel did not take the route for {network}")
 
 
@@ -135,7 +135,7 @@ def _become_slirp(slirp: str, sandbox: int, user: int, net: int, block: int, exi
     for fd in (user, net, ready_end, exit_fd):
         os.set_inheritable(fd, True)
     argv = [slirp, "--configure", "--mtu=65520", "--disable-host-loopback", "--enable-seccomp"]
-    # Anybody else it would make root of the namespace that it attaches to, and no root is mapped there.
+    # Without root, slirp4netns would become root of the namespace, and no root is mapped there.
     argv += ["--enable-sandbox"] if os.geteuid() == 0 else []
     argv += ["--netns-type=path", f"--userns-path=/proc/self/fd/{user}", f"--ready-fd={ready_end}"]
     os.execv(slirp, [*argv, f"--exit-fd={exit_fd}", f"/proc/self/fd/{net}", "tap0"])
@@ -144,11 +144,11 @@ def _become_slirp(slirp: str, sandbox: int, user: int, net: int, block: int, exi
 def _complaint(said: int) -> str:
     lines = os.pread(said, _MAX_COMPLAINT, 0).decode(errors="replace").strip().splitlines()
     failed = [line for line in lines if not line.startswith(("WARNING", "sent ", "received "))]
-    return f"slirp4netns: {'; '.join(failed) or 'it ended and said nothing'}"
+    return f"slirp4netns: {'; '.join(failed) or 'it ended without a message'}"
 
 
 def _give_up(sandbox: int, why: str) -> None:
-    """End the sandbox before its command has begun."""
+    """End the sandbox before its command begins."""
     os.write(2, f"cannot enter the sandbox: no network: {why}\n".encode())
     try:
         os.kill(sandbox, _SIGKILL)

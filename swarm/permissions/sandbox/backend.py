@@ -1,4 +1,4 @@
-"""How processes are confined on this host, or why they cannot be: what `choose_backend` returns."""
+"""The results of `choose_backend`: a way to confine processes on this host, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from swarm.core.errors import ToolError
 
 Promise = Literal["files", "network", "signals", "processes", "metadata", "settings", "process count"]
 PROMISES: dict[Promise, str] = {
-    "files": "nothing is read or written outside of what the agent was given",
+    "files": "nothing is read or written outside the agent's files",
     "network": "no network, and no socket of another program",
     "signals": "other agents' processes cannot be signalled or traced",
     "processes": "other agents' processes cannot be seen",
@@ -23,36 +23,36 @@ Wanted = Literal["auto", "bubblewrap", "landlock", "off"]
 
 
 class CannotConfine(ToolError):
-    """This command cannot be given the sandbox that its policy asks for; the message says what is in the way."""
+    """The policy of a command cannot be enforced; the message gives the reason."""
 
 
 @dataclass(frozen=True)
 class Backend:
-    """A way to confine processes that was tried and works here."""
+    """A way to confine processes that works on this host, by trial."""
 
     name: Literal["bubblewrap", "landlock"]
     promises: frozenset[Promise]
     program: str | None = None
-    """The path of `bwrap`."""
+    """Path of `bwrap`."""
     abi: int = 0
-    """The version of the kernel's Landlock interface, 0 without it."""
+    """Version of the kernel's Landlock interface; 0 without Landlock."""
     note: str = ""
-    """Why a better backend was not chosen, and what to do about it."""
+    """Reason why a better backend was not chosen, and the remedy."""
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The promises it does not hold, in words."""
+        """The promises that this backend does not keep, in words."""
         return tuple(words for promise, words in PROMISES.items() if promise not in self.promises)
 
 
 @dataclass(frozen=True)
 class NoSandbox:
-    """There is none: an agent that needs one gets no shell."""
+    """No sandbox works here, so agents that need one get no shell."""
 
     reason: str
     remedy: str = ""
 
     @property
     def refusal(self) -> str:
-        """What a read-only agent is told that asks for a shell."""
+        """The message for a read-only agent that calls the shell."""
         return f"This agent is read-only and gets no shell, because no sandbox works on this host: {self.reason}"

@@ -1,7 +1,7 @@
-"""The sandbox made of Linux namespaces by bubblewrap (`bwrap`): the better one, where user namespaces are allowed.
+"""The sandbox of Linux namespaces by bubblewrap (`bwrap`), the better backend if user namespaces are allowed.
 
-The command sees a file system that is put together for it from folders of the host, its scratch folder as /tmp,
-only its own processes, and a network of its own, without a way out unless `network` gives it one.
+The command sees a file system of selected host folders, its scratch folder as /tmp, and only its own processes.
+Its network is separate and has no way out unless `network` attaches one.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from swarm.permissions.sandbox.policy import SandboxPolicy
 from swarm.permissions.sandbox.seccomp import make_filter
 
 PROTECTED = (".claude", ".codex", ".opencode", ".swarm")
-"""Folders in a workspace whose content decides what agents may do; where one is missing, an empty one is made."""
+"""Folders in a workspace that decide what agents may do; a missing one is replaced by an empty one."""
 _SCRATCH = ("/tmp", "/var/tmp", "/dev/shm")
-"""Where the private folder is seen; the first place is the home, too."""
+"""Places of the private folder; the first is also the home."""
 _FILES = ("config", "config.worktree")
 _MAX_GUARDED = 150
-"""Git folders, and files of other kinds, that are mounted over, those nearest to the root first; the supervisor looks at all."""
+"""Maximum number of protective mounts, for git folders and for other files, nearest to the root first. The supervisor checks all."""
 _OWN_LIMIT = 'ulimit -u "$0" 2>/dev/null || ulimit -p "$0" || exit 126; exec "$@"'
-"""Inside, because there the kernel counts the processes of this sandbox alone. Some shells call the option -p."""
+"""Set inside the sandbox, where the kernel counts only its own processes. Some shells name the option -p."""
 _COUNTS_PER_NAMESPACE = (5, 14)
 _FILTER_DESCRIPTOR = "9"
 
@@ -59,7 +59,7 @@ class _Mount:
         if self.kind == "write":
             return ["--bind", str(self.source or self.path), place]
         if self.kind == "guard" and self.path.name == "commondir":
-            return ["--ro-bind-try", place, place]  # the supervisor makes it where there is none
+            return ["--ro-bind-try", place, place]  # the supervisor creates a missing one
         if self.kind == "guard" and self.path.exists():
             return ["--ro-bind", place, place]
         if self.path.is_dir() or not (self.path.exists() or self.path.name in _FILES):
@@ -68,11 +68,11 @@ class _Mount:
 
 
 def wrap(backend: Backend, policy: SandboxPolicy, argv: list[str]) -> list[str]:
-    """The command that runs `argv` under the policy. Raises `CannotConfine` if the workspace cannot be guarded."""
+    """Return the command that runs `argv` under the policy. Raises `CannotConfine` if the workspace cannot be guarded."""
     assert backend.program is not None
     bwrap = [backend.program, "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
     bwrap += ["--unshare-cgroup-try", "--die-with-parent", "--cap-drop", "ALL"]
-    # Not even one that may use the network shares the host's: `network` attaches its own.
+    # Never the host's network: `network` attaches a separate one.
     bwrap += ["--unshare-net", *(descriptor_words() if policy.network else [])]
     bwrap += [*_system_words(), "--proc", "/proc", "--dev", "/dev"]
     given = () if policy.read_only else (policy.workspace, *policy.writable)
@@ -80,7 +80,7 @@ def wrap(backend: Backend, policy: SandboxPolicy, argv: list[str]) -> list[str]:
     looked = {root: look(str(root), own) for root in given}
     for mount in _mounts(policy, looked):
         bwrap += mount.words()
-    # The kernel's settings belong to root, who needs no capability to write them, even in a namespace.
+    # The kernel's settings belong to root, who can write them without a capability, even in a namespace.
     closed = ("/proc", "/dev", "/", *([_SCRATCH[0]] if policy.kept is not None else []))
     bwrap += [word for place in closed for word in ("--remount-ro", place)]
     bwrap += ["--chdir", str(policy.workspace)]
@@ -112,15 +112,15 @@ def _system_words() -> Iterator[str]:
 
 
 def promises_of(*, root: bool) -> frozenset[Promise]:
-    """All of them; only root's processes are never counted by the kernel."""
+    """Return all promises; the kernel never counts root's processes."""
     return frozenset(PROMISES) - ({"process count"} if root else set())
 
 
 def _mounts(policy: SandboxPolicy, looked: dict[Path, Obeyed]) -> list[_Mount]:
-    """Folders before what lies in them; for the same place the later kind wins."""
+    """List the mounts, parents before children; for the same place the later kind wins."""
     mounts = [_Mount(CONFIGURATION, "read")]
     mounts += [_Mount(path, "hide") for path in private_configuration()]
-    # Much is written to /tmp by name, and shared memory and semaphores are files too.
+    # Many programs write to /tmp by name, and shared memory and semaphores are files too.
     mounts += [_Mount(Path(place), "write", policy.scratch) for place in _SCRATCH]
     if policy.kept is not None:
         mounts.append(_Mount(Path(_SCRATCH[0]), "write", policy.kept))
@@ -142,22 +142,21 @@ def _mounts(policy: SandboxPolicy, looked: dict[Path, Obeyed]) -> list[_Mount]:
 
 
 def _guards(root: Path, found: Obeyed) -> list[_Mount]:
-    """What a writer may not change: it would act later, outside of the sandbox."""
+    """List mounts over files that a writer must not change, because they act later, outside the sandbox."""
     guards = [root / name for name in PROTECTED] if "" not in found.repositories else []
     mounts: list[_Mount] = []
     nearest = sorted(found.repositories, key=lambda path: (path.count("/"), path))[:_MAX_GUARDED]
     for git in (root / path for path in nearest):
         linked = git.parent.name == "worktrees"
         guards += _guarded_of(git, linked=linked)
-        # A mount of its own: it could be renamed otherwise, and another put in its place.
+        # A separate mount cannot be renamed and replaced.
         mounts += [_Mount(git, "write")] if git != root and not linked else []
         if not linked and ".git" in git.relative_to(root).parts[:-1]:
             mounts += _ancestors(git, [root])
     for path in guards:
         if path.is_symlink():
             raise CannotConfine(
-                f"{path} is a symbolic link, and what may not be changed cannot be kept from being replaced "
-                "that way. Put the folder itself there."
+                f"{path} is a symbolic link, so it cannot be protected from being replaced. Put the folder itself there."
             )
     known = sorted(found.guards, key=lambda path: (path.count("/"), path))[:_MAX_GUARDED]
     guards += [root / path for path in known]
@@ -165,7 +164,7 @@ def _guards(root: Path, found: Obeyed) -> list[_Mount]:
 
 
 def _guarded_of(git: Path, *, linked: bool) -> Iterator[Path]:
-    """What a writer may not change of a git folder, or of a worktree that is linked to one."""
+    """List protected files of a git folder, or of a worktree that is linked to one."""
     if linked:
         yield from (path for path in (git / "commondir", git / "gitdir") if path.exists())
     else:
@@ -175,7 +174,7 @@ def _guarded_of(git: Path, *, linked: bool) -> Iterator[Path]:
 
 
 def _unmakeable(path: Path) -> bool:
-    """Nothing is there, and neither bubblewrap nor the command could put anything there: a folder's owner could."""
+    """Report whether the path is missing and neither bubblewrap nor the command can create it; a folder's owner could."""
     folder = path.parent
     if path.exists() or not folder.is_dir() or os.access(folder, os.W_OK):
         return False
@@ -183,7 +182,7 @@ def _unmakeable(path: Path) -> bool:
 
 
 def _ancestors(path: Path, roots: Iterable[Path]) -> list[_Mount]:
-    """The folders above it, as mounts, so that none can be renamed and the mount with it."""
+    """Return the parent folders as mounts, so that they cannot be renamed together with the inner mount."""
     return [
         _Mount(folder, "write")
         for folder in path.parents

@@ -1,11 +1,11 @@
-"""Enter a sandbox and become a command: a program of its own, `python -I -S enter.py WORD… -- COMMAND…`.
+"""Enter a sandbox and become a command, as a separate program: `python -I -S enter.py WORD… -- COMMAND…`.
 
 Each word is `name=value`, made by a backend from a policy. The supervisor of shell commands (`swarm.tools.launcher`)
-runs it in a child of its own instead, which saves a second start of Python; hence it imports next to nothing, and calls the
-kernel by number: the bindings of Landlock on PyPI are pre-releases, and are not to be had with `-S`. The
-words `outer`, `look`, `own`, `had` and `stub` are for a supervisor and do nothing here.
+runs this module in its own child, which saves a second start of Python. The module therefore imports next to nothing
+and calls the kernel by number: the Landlock bindings on PyPI are pre-releases and not available with `-S`. The
+words `outer`, `look`, `own`, `had` and `stub` are for a supervisor and have no effect here.
 
-Guarantee: it either does everything that the words say or ends with status 126; there is no half a sandbox.
+Guarantee: it carries out all words or ends with status 126; there is no partial sandbox.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import sys
 CANNOT_ENTER = 126
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _PR_CAPBSET_DROP, _PR_SET_SECCOMP, _PR_SET_SECUREBITS, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT = 24, 22, 28, 38, 47
-_SECUREBITS = 0b1110_1111  # root has no capabilities for being root, nor may it ever have; KEEP_CAPS stays off
+_SECUREBITS = 0b1110_1111  # root never gets capabilities from its user id; KEEP_CAPS stays off
 _SYS_CAPSET = {"x86_64": 126, "aarch64": 91}
 _NPROC = 6
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR, _REFER, _TRUNCATE, _IOCTL_DEV = 1, 2, 4, 8, 1 << 13, 1 << 14, 1 << 15
@@ -30,11 +30,11 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class CannotEnter(Exception):
-    """A step of the way into the sandbox failed."""
+    """A step of entering the sandbox failed."""
 
 
 def enter(words: list[str]) -> None:
-    """Do what the words say to this process; the next thing it does must be to become the command."""
+    """Apply the words to this process, which must become the command next."""
     given = _parse(words)
     for name in given.get("unset", []):
         os.environ.pop(name, None)
@@ -46,7 +46,7 @@ def enter(words: list[str]) -> None:
         kind, _, number = value.partition(":")
         _set_limit(int(kind), int(number))
     for value in given.get("processes", []):
-        # Counted for the whole user, so there is room for as many more as the policy says.
+        # Counted for the whole user, so the policy's number is added to the current count.
         _set_limit(_NPROC, _count_tasks() + int(value))
     if "drop" in given:
         _drop_capabilities()
@@ -60,19 +60,19 @@ def enter(words: list[str]) -> None:
 
 
 def restrict(words: list[str]) -> None:
-    """Do only what the words of Landlock say, to this thread."""
+    """Apply only the Landlock words, to this thread."""
     _restrict(_parse(words))
 
 
 def become(argv: list[str]) -> None:
     """Run the command in place of this program."""
-    for number in (13, 25):  # Python ignores SIGPIPE and SIGXFSZ, and what is ignored stays so over an exec
+    for number in (13, 25):  # Python ignores SIGPIPE and SIGXFSZ, and exec keeps ignored signals ignored
         _libc.signal(number, None)
     os.execvp(argv[0], argv)
 
 
 def main(arguments: list[str]) -> None:
-    """Enter, become the command; or say why not and end."""
+    """Enter the sandbox and become the command; on failure report the reason and end."""
     at = arguments.index("--")
     words, argv = arguments[:at], arguments[at + 1 :]
     code = CANNOT_ENTER
@@ -106,13 +106,13 @@ def _offer_to_the_oom_killer() -> None:
         with open("/proc/self/oom_score_adj", "w") as file:
             file.write("1000")
     except OSError:
-        pass  # no promise rests on it: it only makes an agent's process die before a worker when memory runs out
+        pass  # no promise depends on it: without memory, an agent's process only dies before a worker
 
 
 def _set_limit(kind: int, value: int) -> None:
     soft, hard = (ctypes.c_ulong * 2)(), (ctypes.c_ulong * 2)(value, value)
     _call(f"getrlimit({kind})", _libc.getrlimit(kind, soft))
-    hard[:] = [min(value, soft[1])] * 2  # never above what this process may have itself
+    hard[:] = [min(value, soft[1])] * 2  # never above this process's own limit
     _call(f"setrlimit({kind})", _libc.setrlimit(kind, hard))
 
 
@@ -130,7 +130,7 @@ def _count_tasks() -> int:
 def _drop_capabilities() -> None:
     for number in range(64):
         if _libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0) < 0:
-            break  # the first that this kernel does not know, or all of them for a user who has none
+            break  # the first unknown to this kernel, or the first one for a user without capabilities
     _libc.prctl(_PR_SET_SECUREBITS, _SECUREBITS, 0, 0, 0)
     _libc.prctl(_PR_CAP_AMBIENT, 4, 0, 0, 0)
     header, none = struct.pack("<Ii", 0x2008_0522, 0), bytes(24)
@@ -165,7 +165,7 @@ def _allow(ruleset: int, path: str, rights: int) -> None:
     try:
         descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
-        return  # not there, so nothing is taken away from the command
+        return  # the path is missing, so the command loses nothing
     if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
         rights &= _EXECUTE | _READ_FILE | _WRITE_FILE | _TRUNCATE | _IOCTL_DEV
     rule = struct.pack("<Qi", rights, descriptor)
@@ -174,12 +174,12 @@ def _allow(ruleset: int, path: str, rights: int) -> None:
 
 
 def _pass_filter(code: bytes, number: int) -> None:
-    """Leave it where a program that installs it itself will look."""
+    """Pass the filter in a descriptor to a program that installs it itself."""
     descriptor = os.memfd_create("filter")
     os.write(descriptor, code)
     os.lseek(descriptor, 0, os.SEEK_SET)
     os.dup2(descriptor, number)
-    os.set_inheritable(number, True)  # which `dup2` leaves alone if it is that number already
+    os.set_inheritable(number, True)  # `dup2` does nothing if the numbers are equal
 
 
 class _Filter(ctypes.Structure):

@@ -1,7 +1,7 @@
-"""Undoing what a command has changed of what is obeyed outside of its sandbox.
+"""Undoes a command's changes of files that programs outside its sandbox obey.
 
-A file that is held is renamed beside itself, so nothing is lost, and what stood there before is put back. All of it goes from the
-workspace's own folder down and through no link. The supervisor of shell commands imports it without the package, as it does `enter.py`.
+A held file is renamed in its folder, so nothing is lost, and the earlier file is restored. Every access starts at the workspace's
+folder and follows no link. The supervisor of shell commands imports this module without the package, as it does `enter.py`.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ Own = tuple[tuple[str, str], ...]
 
 
 def changed(before: dict[str, str], after: dict[str, str]) -> list[str]:
-    """The files that are obeyed now and were not, or differently."""
+    """Return obeyed files that are new or changed."""
     return sorted(path for path, digest in after.items() if before.get(path) != digest)
 
 
 def read_contents(root: str, paths: list[str]) -> dict[str, tuple[bytes, int]]:
-    """Content and mode of those that are files of a usual size: what `hold` puts back."""
+    """Read content and mode of regular files of a usual size, so that `hold` can restore them."""
     found: dict[str, tuple[bytes, int]] = {}
     for path in paths:
         try:
@@ -39,23 +39,23 @@ def read_contents(root: str, paths: list[str]) -> dict[str, tuple[bytes, int]]:
 
 
 def hold(root: str, before: dict[str, str], contents: dict[str, tuple[bytes, int]], own: Own = ()) -> list[str]:
-    """Undo what has changed since `before`; returns a line for each: what was found and what was done with it."""
+    """Undo the changes since `before`; returns a line for each, with the finding and the action."""
     lines, told = [], []
     after = look(root, own).digests
     run = {os.path.relpath(path, root) for key, path in own if key == "hook"}
     for path in sorted(before.keys() - after.keys()):
-        # A project's settings may deny what its absence would allow, and so may a hook.
+        # A removed settings file or hook may have denied something.
         if path in run or lies_in_obeyed(os.path.dirname(path)):
             try:
                 lines += [f"{path} was removed{_put_back(root, path, contents)}"] if path in contents else []
             except OSError:
-                pass  # its folder is gone as well, or something else has its name
+                pass  # its folder is missing too, or something else has its name
     for path in changed(before, after):
         if path.endswith("/"):
             lines.append(f"{path} could not be looked into")
             continue
         if (who := who_obeys(path)) in TOLD and path not in run:
-            # Agents and tools are asked to write these, too: whoever uses them next must only know of it.
+            # Agents and tools write these files in ordinary work, so their next user is only notified.
             told.append(f"{path} was changed, and stays so: {who} obey it")
             continue
         try:
@@ -66,7 +66,7 @@ def hold(root: str, before: dict[str, str], contents: dict[str, tuple[bytes, int
 
 
 class _Writable:
-    """A command may have taken the right to write in a folder from its own user: back for a moment."""
+    """Restores for a moment the user's write permission on a folder, which a command may have removed."""
 
     def __init__(self, folder: int) -> None:
         self._folder, self._mode = folder, stat.S_IMODE(os.fstat(folder).st_mode)
@@ -100,14 +100,14 @@ def _put_back(root: str, path: str, contents: dict[str, tuple[bytes, int]]) -> s
         with open(opened, "wb") as file:
             file.write(data)
             os.fchmod(opened, mode)
-    return ", and what it was before is back"
+    return ", and its earlier content is back"
 
 
 # -- for the time of a command -------------------------------------------------------------------------------
 
 
 class CommandGuard:
-    """What a supervisor does about one command: `words` are those of `enter.py` that say `look`, `own`, `had` and `stub`."""
+    """A supervisor's checks around one command; `words` are `enter.py`'s, of which it uses `look`, `own`, `had` and `stub`."""
 
     def __init__(self, words: list[str]) -> None:
         self._before: dict[str, dict[str, str]] = {word[5:]: {} for word in words if word.startswith("look=")}
@@ -123,16 +123,16 @@ class CommandGuard:
         self._kept: list[tuple[int, int]] = []
 
     def begin(self) -> None:
-        """Before the command: keep what may have to be put back, and make the stubs that are mounted over."""
+        """Before the command, keep the contents for a restore and create the stubs for mounts."""
         self._contents = {root: read_contents(root, list(before)) for root, before in self._before.items()}
         for path in self._stubs:
             try:
                 self._kept.append(_keep_stub(path))
             except OSError:
-                continue  # where this user cannot write, neither can the command
+                continue  # the command cannot write there either
 
     def end(self) -> list[str]:
-        """After it: undo what must not be, and say what that was."""
+        """After the command, undo forbidden changes and report them."""
         for folder, stub in self._kept:
             _drop_stub(folder, stub)
         lines = []
@@ -142,9 +142,9 @@ class CommandGuard:
 
 
 def _keep_stub(path: str) -> tuple[int, int]:
-    """A `commondir` that says what is true without one, locked for as long as this process lives.
+    """Create a neutral `commondir`, locked until this process ends.
 
-    With another one git would take settings and hooks from where it says; and what does not exist cannot be mounted over.
+    Another `commondir` would redirect git to other settings and hooks, and a missing file cannot be mounted over.
     """
     import fcntl
 
@@ -155,7 +155,7 @@ def _keep_stub(path: str) -> tuple[int, int]:
         os.write(made, b".\n")
         os.close(made)
         try:
-            os.link(own, "commondir", src_dir_fd=folder, dst_dir_fd=folder)  # never there without its content
+            os.link(own, "commondir", src_dir_fd=folder, dst_dir_fd=folder)  # never visible without its content
         except FileExistsError:
             pass
         os.unlink(own, dir_fd=folder)
@@ -170,7 +170,7 @@ def _keep_stub(path: str) -> tuple[int, int]:
 
 
 def _drop_stub(folder: int, stub: int) -> None:
-    """Remove it, unless another command needs it."""
+    """Remove a stub, unless another command needs it."""
     import fcntl
 
     try:
@@ -179,6 +179,6 @@ def _drop_stub(folder: int, stub: int) -> None:
             with _Writable(folder):
                 os.unlink("commondir", dir_fd=folder)
     except OSError:
-        pass  # it is harmless where it stays
+        pass  # a remaining stub is harmless
     os.close(stub)
     os.close(folder)

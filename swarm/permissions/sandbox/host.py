@@ -1,4 +1,4 @@
-"""What of the host every sandbox shows: programs, libraries, the public part of /etc, the runtime's Python."""
+"""The host's files in every sandbox: programs, libraries, the public part of /etc, the runtime's Python."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SYSTEM_FOLDERS = tuple(
 )
 CONFIGURATION = Path("/etc")
 PROCESSORS = Path("/sys/devices/system")
-"""How many processors there are: thread pools are sized by it."""
+"""Lists the processors, by which thread pools choose their size."""
 CREDENTIALS = (
     *(".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".config/gcloud", ".config/gh"),
     *(".config/git/credentials", ".netrc", ".pgpass", ".git-credentials", ".npmrc", ".pypirc"),
@@ -32,57 +32,57 @@ CREDENTIALS = (
     *(".bash_history", ".zsh_history", ".password-store", ".mozilla"),
     *(".config/google-chrome", ".local/share/keyrings"),
 )
-"""Below a home; they matter when the home, or a folder above it, was given as a workspace."""
+"""Credentials below a home; they matter if the home, or a folder above it, is a workspace."""
 HOME_SETTINGS = (".config", ".local/bin", ".local/share/systemd", ".ssh")
-"""Below a home: what its programs and its next login obey. As folders of a workspace they are kept from being changed."""
+"""Folders below a home that programs and the next login obey. In a workspace they are protected from changes."""
 _PR_SET_DUMPABLE = 4
 UNSET = (
     *("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"),
     *("GOCACHE", "GOMODCACHE", "GOPATH", "CARGO_HOME", "GRADLE_USER_HOME", "npm_config_cache", "NPM_CONFIG_CACHE"),
 )
-"""Variables that lead into the home: without them programs use what lies below HOME, the scratch folder."""
+"""Variables that point into the home. Without them, programs use folders below HOME, the scratch folder."""
 
 
 def python_folders() -> tuple[Path, ...]:
-    """The runtime's Python with its packages; a folder that is part of the system's is left out."""
+    """Return the folders of the runtime's Python and its packages, except system folders."""
     found = {Path(prefix).resolve() for prefix in (sys.prefix, sys.base_prefix, sys.exec_prefix)}
     return tuple(sorted(path for path in found if not path.is_relative_to("/usr") and path != path.parent))
 
 
 @lru_cache(maxsize=1)
 def package_folders() -> tuple[Path, ...]:
-    """The running swarm itself, where it was imported from; in an editable checkout that is several folders."""
+    """Return the folders of the running swarm; an editable checkout has several."""
     package = Path(__file__).resolve().parents[2]
     parts = [package, *(entry.resolve() for entry in package.iterdir() if entry.is_symlink() and entry.is_dir())]
     return tuple(path for path in parts if path == package or not path.is_relative_to(package))
 
 
 def own_folders(roots: Iterable[Path]) -> tuple[Path, ...]:
-    """What of the running swarm and its Python lies in one of these folders, or is one."""
+    """Return folders of the running swarm and its Python that are one of these folders or lie in one."""
     own = {*package_folders(), *python_folders()}
     return tuple(sorted(path for path in own if any(path.is_relative_to(root) for root in roots)))
 
 
 def name_server_file() -> Path | None:
-    """The file behind /etc/resolv.conf, if it lies elsewhere."""
+    """Return the target of /etc/resolv.conf, if that is a link."""
     path = Path("/etc/resolv.conf")
     return path.resolve() if path.is_symlink() and path.exists() else None
 
 
 @lru_cache(maxsize=1)
 def private_configuration() -> tuple[Path, ...]:
-    """What in /etc is not for everybody. Only root has to be kept from it: nobody else can read it anyway."""
+    """Return the private files in /etc, for root only, because other users cannot read them anyway."""
     return tuple(_find_private(CONFIGURATION)) if os.geteuid() == 0 else ()
 
 
 @lru_cache(maxsize=1)
 def public_configuration() -> tuple[Path, ...]:
-    """The rest of /etc, as few paths as possible."""
+    """Return the rest of /etc, as few paths as possible."""
     return tuple(_without(CONFIGURATION, private_configuration()))
 
 
 def hidden_paths(policy: SandboxPolicy) -> tuple[Path, ...]:
-    """What must be taken away again from the folders that the policy gives."""
+    """Return the paths that must be hidden in the policy's folders."""
     home = Path(os.path.expanduser("~")).resolve()
     given = [policy.workspace, policy.scratch, CONFIGURATION, *policy.readable, *policy.writable]
     given += [*python_folders(), *SYSTEM_FOLDERS]
@@ -93,16 +93,16 @@ def hidden_paths(policy: SandboxPolicy) -> tuple[Path, ...]:
 
 
 def close_to_others() -> None:
-    """Close this process's memory and environment, which hold keys, to other processes of its user; its children inherit it.
+    """Close this process's memory and environment, which hold keys, to other processes of its user.
 
-    A program that is executed opens again. Nothing happens on a system without it.
+    Forked children inherit it; exec opens the process again. Only Linux supports it.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def home_settings(roots: Iterable[Path]) -> tuple[Path, ...]:
-    """`HOME_SETTINGS`, where the home lies in one of these folders; the first folder that is missing, instead of one below it."""
+    """Return `HOME_SETTINGS` if the home lies in one of these folders; of a missing path, its first missing folder."""
     home = Path(os.path.expanduser("~")).resolve()
     if not any(home.is_relative_to(root) for root in roots):
         return ()
@@ -113,13 +113,13 @@ def home_settings(roots: Iterable[Path]) -> tuple[Path, ...]:
 
 
 def settings_of_people(policy: SandboxPolicy) -> tuple[tuple[str, str], ...]:
-    """What makes further files of a writer's folders obeyed: what hooks run, and how git is set up."""
+    """Return the settings that make further files obeyed: the files that hooks run, and git's settings."""
     paths = {str(path) for hook in policy.hooks for path in (hook, hook.resolve())}
     return (*(("hook", path) for path in sorted(paths)), *git_settings(policy.workspace))
 
 
 def git_settings(workspace: Path) -> tuple[tuple[str, str], ...]:
-    """The settings of this user's git, wherever they are set, that name what it runs or reads in the workspace."""
+    """Return this user's git settings, from any file, that name files to run or read in the workspace."""
     return _choose_running(settings_in_effect(workspace))
 
 

@@ -1,8 +1,8 @@
-"""The sandbox made of Landlock and a filter on system calls: for hosts that allow no user namespaces.
+"""The sandbox of Landlock and a filter on system calls, for hosts without user namespaces.
 
-A rule of Landlock gives a whole folder and nothing can be taken from it again, so git's hooks and settings inside
-of a writer's workspace cannot be kept from its shell, only be put back after it; nor can anything hidden lie in a folder
-that is given.
+A Landlock rule grants a whole folder, and nothing in it can be excluded. So git's hooks and settings in a
+writer's workspace cannot be protected from its shell, only restored afterwards. A granted folder also cannot
+contain hidden paths.
 """
 
 from __future__ import annotations
@@ -25,37 +25,37 @@ from swarm.permissions.sandbox.policy import SandboxPolicy
 from swarm.permissions.sandbox.seccomp import make_filter
 
 OLDEST_ABI = 3
-"""The first that also forbids to cut files off (Linux 6.2)."""
+"""The first version that restricts truncation (Linux 6.2)."""
 SCOPES_ABI = 6
-"""The first that keeps from signalling processes outside (Linux 6.12)."""
+"""The first version that restricts signals to processes outside (Linux 6.12)."""
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
-"""No terminals: the kernel has one folder of them for everybody, the person's own among them."""
+"""No terminals, because their folder contains those of all users, also the person's."""
 
 
 def wrap(backend: Backend, policy: SandboxPolicy, argv: list[str]) -> list[str]:
-    """The command that runs `argv` under the policy. Raises `CannotConfine` for what Landlock cannot express."""
+    """Return the command that runs `argv` under the policy. Raises `CannotConfine` if Landlock cannot express it."""
     if policy.network:
         raise CannotConfine(
-            "This agent may use the network, and Landlock cannot keep a process from this host's own services while it "
-            "reaches others. Install bubblewrap and slirp4netns on this host."
+            "This agent may use the network, and Landlock cannot block this host's own services for it. "
+            "Install bubblewrap and slirp4netns on this host."
         )
     for path in hidden_paths(policy):
         raise CannotConfine(
-            f"{path} must stay hidden, lies in a folder that this agent may read, and Landlock cannot take it away "
-            "from there. Install bubblewrap on this host, or move one of the two."
+            f"{path} must stay hidden, but it lies in a folder that this agent may read, and Landlock cannot hide it there. "
+            "Install bubblewrap on this host, or move one of the two."
         )
     given = [policy.workspace, *policy.writable]
     for path in own_folders(given) if not policy.read_only else ():
         raise CannotConfine(
-            f"{path} is part of the swarm that runs this agent, lies in a folder that it may write, and Landlock cannot "
-            f"keep it from being changed there. {WORK_ON_ITSELF}, or install bubblewrap on this host."
+            f"{path} is part of the swarm that runs this agent and lies in a folder that the agent may write, and Landlock "
+            f"cannot protect it there. {WORK_ON_ITSELF}, or install bubblewrap on this host."
         )
     readable = [*SYSTEM_FOLDERS, *public_configuration(), PROCESSORS, *python_folders(), *policy.readable]
     writable = [policy.scratch]
     readable += [policy.kept] if policy.kept is not None else []
     (readable if policy.read_only else writable).extend(given)
     words = common_words(policy, scratch=str(policy.scratch), home=str(policy.kept or policy.scratch))
-    # Of root the kernel counts no processes; the supervisor does.
+    # The kernel does not count root's processes; the supervisor does.
     words += [] if os.geteuid() == 0 else [f"processes={policy.max_processes}"]
     words += ["drop=1", f"landlock={backend.abi}", "read=/proc"]
     words += ["scope=1"] if backend.abi >= SCOPES_ABI else []
@@ -69,7 +69,7 @@ def wrap(backend: Backend, policy: SandboxPolicy, argv: list[str]) -> list[str]:
 
 
 def promises_of(abi: int, *, root: bool) -> frozenset[Promise]:
-    """What Landlock of this version holds, together with the filter."""
+    """Return the promises of this Landlock version, together with the filter."""
     held: set[Promise] = {"files", "network"}
     if abi >= SCOPES_ABI:
         held.add("signals")

@@ -1,12 +1,13 @@
-"""Which names of files and folders programs obey by being started in a folder, opening it, or committing in it.
+"""Names of files and folders that programs obey when they start in a folder, open it, or commit in it.
 
-The one list of them: rules ask about these, shells are kept from them, instruction files are found by them. Names are compared
-case-folded, for many file systems of people know no case; one with a slash is the end of a path.
+This is the only list: rules ask about these names, sandboxes protect them, and instruction files are found by them. Names are compared
+case-folded, because many file systems ignore case. A name with a slash is the end of a path.
 
-What tools and agents write in the course of ordinary work is only told of, everything else undone. Not here: what a build of the project
-runs, for whoever starts one runs the project, and what only says which of a person's own programs is meant (`.gitattributes`).
+Files that tools and agents write in ordinary work are only reported (`TOLD`); changes of all others are undone. The list omits files
+that a build runs, because a build runs the project anyway. It also omits files that only select one of a person's own programs
+(`.gitattributes`).
 
-The supervisor of shell commands imports it as it does `obeyed.py`.
+The supervisor of shell commands imports this module as it does `obeyed.py`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ INSTRUCTIONS: tuple[tuple[str, ...], ...] = (
     ("CLAUDE.md", ".claude/CLAUDE.md", "AGENTS.override.md", "AGENTS.md"),
     ("CLAUDE.local.md",),
 )
-"""What agents here are given to read: of a folder, of each of these the first that is there."""
+"""Instruction files for agents; in each folder, the first existing file of each row."""
 UNDONE = {
     "swarm, Claude Code": ".claude .swarm .mcp.json",
     "Codex, OpenCode": ".codex .opencode opencode.json opencode.jsonc",
@@ -51,11 +52,11 @@ TOLD = {
 }
 _WHO = {name.casefold(): who for table in (UNDONE, TOLD) for who, names in table.items() for name in names.split()}
 LASTS = frozenset(name.rpartition("/")[2] for name in _WHO)
-"""All of them without the folders before: what a walk compares each name with."""
+"""The last part of every name, for a quick comparison during a walk."""
 
 
 def who_obeys(path: str) -> str:
-    """Who obeys the file or folder of this path by its name; empty: nobody who is known."""
+    """Return the programs that obey a file or folder by its name; empty if none is known."""
     name = path.rpartition("/")[2].casefold()
     if name not in LASTS:
         return ""
@@ -66,6 +67,6 @@ def who_obeys(path: str) -> str:
 
 
 def lies_in_obeyed(path: str) -> bool:
-    """Whether it, or a folder that it lies in, is one that somebody obeys."""
+    """Report whether a program obeys the path or one of its parent folders."""
     parts = path.split("/")
     return any(who_obeys("/".join(parts[: at + 1])) for at in range(len(parts)))

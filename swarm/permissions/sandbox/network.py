@@ -1,8 +1,8 @@
-"""The network of a sandbox that may use one: a namespace of its own, and slirp4netns as its only way out.
+"""The network of a sandbox: a separate namespace, with slirp4netns as its only way out.
 
-From in there the host's loopback, the host's own addresses, link-local addresses (the metadata service of a cloud) and
-Redis cannot be reached, and private networks only where the policy says so. It is decided by address and in the kernel,
-by routes that the agent's processes have no right to change, so no name and no proxy leads around it. There is no IPv6.
+The sandbox cannot reach the host's loopback, the host's own addresses, link-local addresses (a cloud's metadata service) and
+Redis. It reaches private networks only if the policy allows them. The kernel decides by address, with routes that the agent's
+processes cannot change, so no name or proxy bypasses it. There is no IPv6.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from swarm.permissions.sandbox.policy import SandboxPolicy
 
 ATTACH = Path(__file__).with_name("attach.py")
 NAME_SERVERS = Path(__file__).with_name("resolv.conf")
-"""The name server is one that slirp4netns plays."""
+"""A `resolv.conf` with the name server of slirp4netns."""
 INFO_DESCRIPTOR, BLOCK_DESCRIPTOR, SYNC_DESCRIPTOR = "10", "11", "12"
 TRIAL_SECONDS = 20.0
 _INSTALL = "install slirp4netns with the system's package manager"
@@ -31,15 +31,15 @@ _LOCAL_ROUTES = Path("/proc/net/fib_trie")
 
 
 def forbidden_networks(policy: SandboxPolicy) -> tuple[str, ...]:
-    """What this policy's processes cannot reach, as `address/bits`."""
+    """Return the networks that this policy forbids, as `address/bits`."""
     networks = NEVER if policy.private_network else (*NEVER, *PRIVATE)
     single = [*_own_addresses(), *policy.unreachable]
-    # There is no IPv6 in there.
+    # The sandbox has no IPv6.
     return (*(str(one) for one in networks if one.version == 4), *(f"{address}/32" for address in single))
 
 
 def attach_argv(policy: SandboxPolicy, bwrap: list[str]) -> list[str]:
-    """The command that runs `bwrap` and gives its namespace the network. Raises `CannotConfine` without slirp4netns."""
+    """Return the command that runs `bwrap` with a network. Raises `CannotConfine` without slirp4netns."""
     program = shutil.which("slirp4netns")
     if program is None:
         raise CannotConfine(
@@ -50,18 +50,18 @@ def attach_argv(policy: SandboxPolicy, bwrap: list[str]) -> list[str]:
 
 
 def descriptor_words() -> list[str]:
-    """What `bwrap` is told so that it can be attached: where to say its process, to wait, and to show that it lives."""
+    """Return the options of `bwrap` for attaching: descriptors to report its process, to wait, and to show that it runs."""
     return ["--info-fd", INFO_DESCRIPTOR, "--block-fd", BLOCK_DESCRIPTOR, "--sync-fd", SYNC_DESCRIPTOR]
 
 
 def name_server_place() -> Path | None:
-    """Where a sandbox needs `NAME_SERVERS`; None on a host that has no such file."""
+    """Return the path in the sandbox for `NAME_SERVERS`; None on a host without such a file."""
     plain = Path("/etc/resolv.conf")
     return name_server_file() or (plain if plain.is_file() else None)
 
 
 def resolve_hosts(hosts: list[str]) -> tuple[str, ...]:
-    """The IPv4 addresses of hosts, for `SandboxPolicy.unreachable`; one that has none is left out."""
+    """Return the IPv4 addresses of hosts, for `SandboxPolicy.unreachable`; hosts without one are skipped."""
     found: dict[str, None] = {}
     for host in hosts:
         try:
@@ -73,7 +73,7 @@ def resolve_hosts(hosts: list[str]) -> tuple[str, ...]:
 
 
 def network_trouble(backend: Backend) -> str | None:
-    """Why agents' processes get no network on this host; None where a trial went well. Kept for this process."""
+    """Return the reason why agents get no network on this host; None after a successful trial. Cached for this process."""
     return _trouble(backend)
 
 
@@ -99,11 +99,11 @@ def _trouble(backend: Backend) -> str | None:
 
 
 def _own_addresses() -> list[str]:
-    """This host's addresses: all that the kernel would keep to itself."""
+    """Return this host's own addresses, from the kernel's local routes."""
     try:
         lines = _LOCAL_ROUTES.read_text().splitlines()
     except OSError as error:
         raise CannotConfine(f"This agent may use the network, but {_LOCAL_ROUTES} cannot be read: {error}") from error
     found = {name.split()[-1] for name, kind in pairwise(lines) if kind.split()[-2:] == ["host", "LOCAL"]}
-    # Its own loopback is all that a namespace knows under that name.
+    # In a namespace, these addresses are its own loopback.
     return sorted(address for address in found if not address.startswith("127."))

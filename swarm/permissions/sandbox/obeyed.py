@@ -1,8 +1,8 @@
-"""What programs outside of a sandbox obey in a workspace: git's hooks and settings, what people's settings name, what `names.py` lists.
+"""Finds files that programs outside a sandbox obey: git's hooks and settings, files in people's settings, the names in `names.py`.
 
-`look` finds it, from the workspace's own folder down and through no link; `guard.py` undoes what a command has changed of it.
+`look` searches from the workspace's folder down and follows no link; `guard.py` undoes a command's changes.
 
-The supervisor of shell commands imports it as it does `enter.py`, before a command is started: it imports next to nothing.
+The supervisor of shell commands imports this module before each command, as it does `enter.py`, so it imports next to nothing.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ else:
 
 HELD = ".swarm-held"
 _PACKAGES = frozenset(("node_modules", "site-packages"))
-"""Whose authors leave settings of their editors in them, which nobody opens; git folders in them count as everywhere."""
+"""Package folders, which contain unused editor settings of their authors. Git folders in them count as everywhere."""
 _UNSEEN = "unseen"
 _MAX_ENTRIES, _MAX_DEPTH, _MAX_BYTES = 300_000, 60, 1 << 20
 OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 _PATHS = frozenset(("core.hookspath", "include.path", "includeif.path", "core.attributesfile"))
-"""Their value is a path as it stands; in other settings that run programs, a word with a slash or an ending is one."""
+"""Settings whose whole value is a path; in other settings that run programs, a word with a slash or a suffix is one."""
 _SAFE = frozenset(
     (
         *("core.repositoryformatversion", "core.filemode", "core.bare", "core.logallrefupdates", "core.ignorecase"),
@@ -45,28 +45,27 @@ _SAFE_OF_ONE = {
     "branch": frozenset(("remote", "merge", "rebase", "pushremote", "description", "vscode-merge-base")),
     "submodule": frozenset(("url", "active", "branch", "ignore", "shallow", "fetchrecursesubmodules")),
 }
-"""Settings that make git run nothing; every other one counts as if it did."""
+"""Settings that make git run nothing; every other setting counts as running something."""
 
 
 class Obeyed:
-    """What was found below one folder; all paths are relative to it."""
+    """The obeyed files below one folder; all paths are relative to it."""
 
     def __init__(self) -> None:
         self.digests: dict[str, str] = {}
-        """File → a digest of what is obeyed of it. A config that runs nothing is not among them."""
+        """File → digest of its obeyed content, without configs that run nothing."""
         self.guards: set[str] = set()
-        """Files and folders that exist and should be kept from being changed."""
+        """Existing files and folders to protect from changes."""
         self.repositories: set[str] = set()
-        """Git folders, whatever their name."""
+        """Git folders of any name."""
         self.links: set[str] = set()
-        """Those of the files that are symbolic links, which nothing can be mounted over."""
+        """Files that are symbolic links, which cannot be mounted over."""
 
 
 def look(root: str, own: tuple[tuple[str, str], ...] = ()) -> Obeyed:
-    """Everything below `root` that is obeyed, also what a link or a setting of it leads to; what cannot be seen, too.
+    """Find everything obeyed below `root`, including targets of links and settings, and unreadable places.
 
-    `own` is what people have set outside of it: settings of their git by key, which hold for each repository, and as `hook` the files that
-    hooks run.
+    `own` are people's settings from elsewhere: git settings by key, for every repository, and as `hook` the files that hooks run.
     """
     walk = _Walk(root, [(key, value) for key, value in own if key != "hook"])
     try:
@@ -126,7 +125,7 @@ class _Walk:
             os.close(deeper)
 
     def _note(self, folder: int, name: str, place: str) -> None:
-        """Note a file whose change is only told."""
+        """Note a file whose changes are only reported."""
         try:
             self.found.digests[place] = _digest(read_file(folder, name)[0])
         except (OSError, ValueError):
@@ -184,7 +183,7 @@ class _Walk:
                 except OSError:
                     self.found.digests[f"{place}/{inner}".rstrip("/") + "/"] = _UNSEEN
             return
-        # A file or a link that says where the git folder is. One that is judged itself need not be remembered.
+        # A file or a link that points to the git folder. If that folder is judged, the pointer need not be noted.
         self.take(folder, name, place)
         if entry.is_symlink() or place not in self.found.digests:
             return
@@ -196,10 +195,10 @@ class _Walk:
                     self.judge(deeper, target)
                 del self.found.digests[place]
         except (OSError, ValueError):
-            pass  # it leads outside, or cannot be followed: then it must be the one that was there
+            pass  # it leads outside or cannot be followed, so it must stay unchanged
 
     def judge(self, folder: int, place: str) -> None:
-        """Note what a git folder makes git run."""
+        """Note the files of a git folder that make git run programs."""
         self.found.repositories.add(place)
         if exists(folder, "hooks"):
             self.take(folder, "hooks", f"{place}/hooks".lstrip("/"))
@@ -245,14 +244,14 @@ class _Walk:
         self._refer_all(kept, bases, at, depth)
 
     def _refer_all(self, settings: list[tuple[str, str]], bases: list[str], at: str, depth: int) -> None:
-        """Follow what settings name, from where git does: the folder of the file for an included one."""
+        """Follow the paths in settings from git's base folder; for includes, the folder of the file."""
         for key, value in settings:
             for word in named_paths(key, value):
                 for base in [os.path.dirname(at)] if key.startswith("include") else bases:
                     self.refer(os.path.join(base, word), key, bases[1], depth)
 
     def refer(self, given: str, key: str, place: str, depth: int) -> None:
-        """Note a file, or all of a folder, that a setting names."""
+        """Note a file that a setting names, or all files of a folder."""
         target = self._inside(given)
         if not target or target in self.found.guards or depth > 8:
             return
@@ -267,7 +266,7 @@ class _Walk:
             return
 
     def _follow(self, place: str, link: str) -> None:
-        """A link to a file of the workspace: that one is obeyed, too."""
+        """Note the target of a link into the workspace, which is obeyed too."""
         target = self._inside(os.path.join(os.path.dirname(place), link))
         if target and target not in self.found.digests:
             try:
@@ -280,7 +279,7 @@ class _Walk:
                 return
 
     def _inside(self, given: str) -> str | None:
-        """A path relative to the root or absolute, as one relative to the root; None if it leads out."""
+        """Return a path relative to the root; None if it leads out."""
         path = os.path.normpath(os.path.join(self.root, given))
         if path == self.root:
             return ""
@@ -288,9 +287,9 @@ class _Walk:
 
 
 def running_settings(text: str) -> list[tuple[str, str]] | None:
-    """The settings of a git config that may make git run something; None if it is not written as git writes it.
+    """Return the settings of a git config that can make git run something; None if git would not write it like this.
 
-    Strict on purpose: where git might read a line in another way than this does, the whole file counts.
+    Strict on purpose: if git might read a line differently, the whole file counts.
     """
     found: list[tuple[str, str]] = []
     section, one = "", False
@@ -316,7 +315,7 @@ def running_settings(text: str) -> list[tuple[str, str]] | None:
 
 
 def _read_section(line: str) -> tuple[str, bool] | None:
-    """The section that a line begins, and whether of one thing in it; None if it is not written as git writes it."""
+    """Return the section of a header line, and whether it has a subsection; None if git would not write it like this."""
     name, quote, rest = line[1:-1].partition('"')
     section, one = name.strip().lower(), bool(quote)
     strange = one and (not rest.endswith('"') or not {'"', "\\", "]"}.isdisjoint(rest[:-1]))
@@ -324,13 +323,13 @@ def _read_section(line: str) -> tuple[str, bool] | None:
 
 
 def may_run(section: str, key: str, value: str, *, one: bool) -> bool:
-    """Whether a setting, of `one` thing in its section or of all, may make git run something."""
+    """Report whether a setting can make git run something; `one`: it lies in a subsection."""
     safe = key in _SAFE_OF_ONE.get(section, ()) if one else f"{section}.{key}" in _SAFE
     return not safe or (section == "remote" and "::" in value)
 
 
 def named_paths(key: str, value: str) -> list[str]:
-    """The words of a setting that may be paths."""
+    """Return the words of a setting that can be paths."""
     if key in _PATHS:
         return [value.strip("\"'")]
     return [word.strip("\"'") for word in value.strip('"!').split() if "/" in word or "." in word[1:-1]]
@@ -340,7 +339,7 @@ def named_paths(key: str, value: str) -> list[str]:
 
 
 class ObeyedFolder:
-    """The descriptor of a folder below `root`, reached through no link."""
+    """The descriptor of a folder below `root`, opened without following links."""
 
     def __init__(self, root: str, path: str) -> None:
         self._opened = os.open(root, OPEN_FOLDER & ~os.O_NOFOLLOW)
@@ -361,16 +360,16 @@ class ObeyedFolder:
 
 
 def read_file(folder: int, name: str, *, stamp: bool = False) -> tuple[bytes, int]:
-    """Content and mode of a file. Raises `ValueError` for what is none, or too large to be settings.
+    """Read content and mode of a file. Raises `ValueError` if it is not a regular file, or too large for settings.
 
-    With `stamp` a large one's content is when it was last changed, which a command cannot set back.
+    With `stamp`, a large file's content is replaced by its change time, which a command cannot set back.
     """
     opened = os.open(name, OPEN_FILE, dir_fd=folder)
     with open(opened, "rb") as file:
         found = os.fstat(opened)
         large = found.st_size > _MAX_BYTES
         if not stat.S_ISREG(found.st_mode) or (large and not stamp):
-            raise ValueError("it is no file of a usual size")
+            raise ValueError("it is not a file of a usual size")
         return b"%d %d" % (found.st_ino, found.st_ctime_ns) if large else file.read(_MAX_BYTES), found.st_mode
 
 

@@ -1,4 +1,4 @@
-"""What one agent's processes may do, as a value; every backend makes it true in its own way."""
+"""The sandbox policy of one agent's processes, as a value that every backend enforces in its own way."""
 
 from __future__ import annotations
 
@@ -12,43 +12,43 @@ GIBIBYTE = 1024**3
 
 @dataclass(frozen=True)
 class SandboxPolicy:
-    """Everything that is not named here is out of reach. Paths are absolute and resolved."""
+    """The policy; everything that it does not name is out of reach. Paths are absolute and resolved."""
 
     workspace: Path
     scratch: Path
-    """The private folder of the agent's processes, their TMPDIR and HOME. It must exist, and nothing that the runtime
-    itself opens may lie in it: a process could put a link there."""
+    """The private folder of the agent's processes, their TMPDIR and HOME. It must exist. The runtime must not open files
+    in it, because a process could put a link there."""
     read_only: bool
-    """The workspace may be read and nothing but `scratch` written."""
+    """Only `scratch` may be written; the workspace may be read."""
     network: bool = False
-    """Its processes may use the network: public addresses, never this host or what is link-local."""
+    """The processes may use the network: public addresses, never this host or link-local addresses."""
     private_network: bool = False
-    """With `network`: private addresses, too."""
+    """With `network`: private addresses are allowed, too."""
     unreachable: tuple[str, ...] = ()
-    """IPv4 addresses that stay out of reach with `network`, those of Redis for example."""
+    """IPv4 addresses that stay out of reach with `network`, for example those of Redis."""
     memory_bytes: int = 4 * GIBIBYTE
-    """Private memory of each process; the kernel counts it per process, not in all."""
+    """Private memory of each process; the kernel has no limit for all together."""
     max_processes: int = 512
     file_size_bytes: int = 2 * GIBIBYTE
-    """Of each file."""
+    """Maximum size of each file."""
     cpu_seconds: int | None = None
-    """Of each process."""
+    """CPU time limit of each process; None: no limit."""
     readable: tuple[Path, ...] = ()
-    """Further folders and files, toolchains for example."""
+    """Further readable folders and files, for example toolchains."""
     writable: tuple[Path, ...] = ()
-    """Further folders, for example the common git folder of a worktree; only readable for read-only agents."""
+    """Further writable folders, for example the common git folder of a worktree; only readable for read-only agents."""
     kept: Path | None = None
-    """A private folder that may be read as HOME and not written: what is in `scratch` is then thrown away afterwards."""
+    """A private folder that is a read-only HOME; the content of `scratch` is then discarded afterwards."""
     hooks: tuple[Path, ...] = ()
-    """Files that people's hooks run. Where they lie in what may be written, they are kept as they are."""
+    """Files that people's hooks run. In writable folders they are protected from changes."""
     hidden: tuple[Path, ...] = ()
-    """Out of reach even where a folder above is not: the runtime's own files, credentials in a home that is a workspace."""
+    """Paths that are out of reach even in an allowed folder: the runtime's files, credentials in a home that is a workspace."""
 
 
 def toolchain_folders(environment: Mapping[str, str], home: Path) -> tuple[Path, ...]:
-    """Where the tools on the PATH are installed, if not in the system's folders: what a build needs to read.
+    """Return the folders of tools on the PATH outside the system's folders, which a build must read.
 
-    Never the home folder or one above it, however the PATH is set.
+    Never the home folder or one above it, whatever the PATH is.
     """
     found: dict[Path, None] = {}
     roots = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYENV_ROOT", "NVM_DIR", "JAVA_HOME", "GOROOT", "RUSTUP_HOME")

@@ -1,4 +1,4 @@
-"""Find out which sandbox works on this host, by running a command in it; once per process, when first asked."""
+"""Finds the sandbox that works on this host by a trial command, once per process on first use."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _USER_NAMESPACES = (
 )
 _INSTALL = "install bubblewrap with the system's package manager"
 _TRIAL = 'echo in > "$TMPDIR/in" && ! { echo out > out; } 2>/dev/null && ! cat "$0" 2>/dev/null && echo held'
-"""Writes where it may, tries to write where it may not, tries to read what was not given."""
+"""Writes to an allowed place, and tries to write and read at forbidden ones."""
 
 
 def choose_backend(wanted: Wanted = "auto") -> Backend | NoSandbox:
-    """Bubblewrap where it works, else Landlock; or the one that was `wanted`. The answer is kept for this process."""
+    """Choose bubblewrap if it works, else Landlock, or the `wanted` backend. The result is cached for this process."""
     return _choose(wanted)
 
 
@@ -41,7 +41,7 @@ def _choose(wanted: Wanted) -> Backend | NoSandbox:
     if wanted == "off":
         return NoSandbox("it is switched off", "set `sandbox` to `auto`")
     if sys.platform != "linux":
-        return NoSandbox(f"there is none for {sys.platform}", "run the workers on Linux, in a container for example")
+        return NoSandbox(f"no sandbox supports {sys.platform}", "run the workers on Linux, in a container for example")
     abi = landlock_abi()
     tried: list[NoSandbox] = []
     if wanted in ("auto", "bubblewrap"):
@@ -74,16 +74,16 @@ def _try_bubblewrap(abi: int) -> Backend | NoSandbox:
 def _try_landlock(abi: int, note: str) -> Backend | NoSandbox:
     if abi < landlock.OLDEST_ABI:
         found = f"the kernel's Landlock has version {abi}" if abi else "the kernel has no Landlock"
-        return NoSandbox(found, f"a kernel with Landlock {landlock.OLDEST_ABI}, Linux 6.2 or newer, would do as well")
+        return NoSandbox(found, f"a kernel with Landlock {landlock.OLDEST_ABI}(Linux 6.2 or newer) is an alternative")
     if not make_filter("landlock", network=False, read_only=True, abi=abi):
-        return NoSandbox(f"the system calls of {os.uname().machine} are not known, which Landlock needs beside it")
+        return NoSandbox(f"the system calls of {os.uname().machine} are not known, and Landlock needs a filter of them")
     backend = Backend("landlock", landlock.promises_of(abi, root=os.geteuid() == 0), abi=abi, note=note)
     complaint = _try(backend)
     return backend if complaint is None else NoSandbox(f"Landlock does not work here ({complaint})")
 
 
 def _try(backend: Backend) -> str | None:
-    """Run a command that a working sandbox lets end well; what was in the way otherwise."""
+    """Run a trial command; returns None if the sandbox works, else the reason."""
     with tempfile.TemporaryDirectory(prefix="swarm-sandbox-") as folder:
         root = Path(folder).resolve()
         workspace, scratch, secret = root / "workspace", root / "scratch", root / "secret"
@@ -120,6 +120,6 @@ def _remedy_for_namespaces() -> str:
 
 
 def confine_argv(policy: SandboxPolicy, backend: Backend, argv: list[str]) -> list[str]:
-    """The command that runs `argv` under `policy`. Raises `CannotConfine` where the backend cannot hold it."""
+    """Return the command that runs `argv` under `policy`. Raises `CannotConfine` if the backend cannot enforce it."""
     wrap = bubblewrap.wrap if backend.name == "bubblewrap" else landlock.wrap
     return wrap(backend, policy, argv)

@@ -1,7 +1,7 @@
-"""Start programs of the runtime's own that look at a workspace, such as ripgrep, so that they can read nothing else.
+"""Starts the runtime's own programs that read a workspace, such as ripgrep, so that they can read nothing else.
 
-They walk by path, and an agent's shell may swap a folder for a link while they do; the kernel then refuses what lies
-outside. Where it has no Landlock they run as they are: only their first folder is certain then.
+These programs walk by path, and an agent's shell can replace a folder by a link meanwhile. The kernel then refuses
+access outside. Without Landlock they run unrestricted, and only their first folder is certain.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _Started = TypeVar("_Started")
 
 @lru_cache(maxsize=1)
 def landlock_abi() -> int:
-    """The version of the kernel's Landlock, 0 where there is none or it is switched off."""
+    """Return the version of the kernel's Landlock; 0 if it is missing or switched off."""
     if sys.platform != "linux":
         return 0
     try:
@@ -33,7 +33,7 @@ def landlock_abi() -> int:
 
 
 def start_reading(start: Callable[[], _Started], readable: Iterable[Path]) -> _Started:
-    """What `start` returns; the processes that it starts can read the system's folders and `readable`, and write nothing."""
+    """Call `start` so that its processes can read only the system's folders and `readable`, and write nothing."""
     abi = landlock_abi()
     if not abi:
         return start()
@@ -49,7 +49,7 @@ def start_reading(start: Callable[[], _Started], readable: Iterable[Path]) -> _S
         except BaseException as error:
             failed.append(error)
 
-    # Landlock holds for the thread that asks for it and for what that starts; this one asks for nothing.
+    # Landlock restricts the calling thread and its children, so this thread stays unrestricted.
     thread = threading.Thread(target=run, name="start-reading")
     thread.start()
     thread.join()

@@ -1,11 +1,11 @@
-"""The filter on system calls that goes with a sandbox, as a program for the kernel's packet-filter machine.
+"""Builds a sandbox's filter on system calls, as a program for the kernel's packet-filter machine.
 
-It takes away what neither namespaces nor Landlock cover: kinds of sockets that are in no network namespace,
-`io_uring` (which would go round the filter), mounting, new user namespaces, the keyring, making programs that run as
-their owner (set-user-id), and, beside Landlock, other processes' limits and priorities.
+The filter forbids operations that neither namespaces nor Landlock cover: sockets outside network namespaces, `io_uring`
+(which would bypass the filter), mounting, new user namespaces, the keyring, and creating set-user-id programs. Beside
+Landlock it also protects other processes' limits and priorities.
 
-The program is written out here. `pyseccomp`, the only binding with releases, needs the host's libseccomp, and `enter.py`, which loads the
-program, runs without installed packages.
+The program is written out here, because `pyseccomp`, the only released binding, needs the host's libseccomp. `enter.py`, which loads
+the program, runs without installed packages.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _CALLS: dict[str, tuple[int | None, int | None]] = {
     **{"sched_setscheduler": (144, 119), "sched_setaffinity": (203, 122), "sched_setattr": (314, 274)},
 }
 _UNKNOWN = ("io_uring_setup", "io_uring_enter", "io_uring_register", "clone3", "openat2")
-"""Answered as if the kernel were too old: programs then use what the filter can look into."""
+"""Calls answered as by an old kernel, so that programs use others that the filter can inspect."""
 _ADMINISTRATION = (
     *("mount", "umount2", "pivot_root", "chroot", "setns", "open_tree", "move_mount", "fsopen", "fsconfig", "fsmount"),
     *("fspick", "mount_setattr", "keyctl", "add_key", "request_key", "bpf", "perf_event_open", "userfaultfd"),
@@ -90,12 +90,12 @@ _DATAGRAM = 2
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 _SET_ID = 0o6000
 _MAKES_A_FILE = 0o100 | 0o20000000
-"""O_CREAT, and the bit that is O_TMPFILE's own; without them `open` has no mode."""
+"""O_CREAT, and the distinct bit of O_TMPFILE; without them `open` has no mode."""
 _MODES = {"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2, "creat": 1, "mknod": 1, "mknodat": 2}
-"""Which argument is the mode of a file."""
+"""Index of the argument with a file's mode."""
 _SCHEDULING = ("sched_setparam", "sched_setscheduler", "sched_setaffinity", "sched_setattr")
 _OF_A_USER = {"setpriority": 2, "ioprio_set": 3}
-"""Calls with a kind and a number, 0 for oneself; and the kind that means all processes of a user."""
+"""Calls with a kind and a number (0: the calling process), and the kind for all processes of a user."""
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _MASK, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
 _ALLOW = 0x7FFF_0000
@@ -110,12 +110,12 @@ def _refuse(number: int = errno.EPERM) -> bytes:
 
 
 def _argument(index: int) -> bytes:
-    """Load the lower half of an argument: flags and numbers have no other."""
+    """Load the lower half of an argument, which is enough for flags and numbers."""
     return _word(_LOAD, 16 + 8 * index)
 
 
 def _refuse_pointer(index: int) -> bytes:
-    """Refuse unless the argument, a pointer, is null; both halves count."""
+    """Refuse unless the pointer argument is null; both halves count."""
     low, high = _word(_LOAD, 16 + 8 * index), _word(_LOAD, 20 + 8 * index)
     return low + _word(_EQUAL, 0, 0, 2) + high + _word(_EQUAL, 0, 1, 0) + _refuse()
 
@@ -137,7 +137,7 @@ class _Program:
                 self._code.append(_word(_EQUAL, call, 0, 1) + _refuse(number))
 
     def refuse_if(self, name: str, rule: bytes) -> None:
-        """`rule` is run for the call; where it does not return, the call is allowed."""
+        """Run `rule` for the call; if the rule does not return, the call is allowed."""
         call = _CALLS[name][self._column]
         if call is None:
             return
@@ -154,7 +154,7 @@ def _only_families(families: tuple[int, ...]) -> bytes:
 
 
 def _refuse_set_id(program: _Program) -> None:
-    """A program that an agent made would run as the worker's user, for whoever on this host starts it."""
+    """Refuse set-user-id files: such a program would run as the worker's user for anyone on the host."""
     for name, index in _MODES.items():
         program.refuse_if(name, _argument(index) + _word(_ANY_BIT, _SET_ID, 0, 1) + _refuse())
     for name, flags in {"open": 1, "openat": 2}.items():
@@ -166,9 +166,9 @@ def _refuse_set_id(program: _Program) -> None:
 def make_filter(
     beside: Literal["namespaces", "landlock"], *, network: bool, read_only: bool, abi: int, unix: bool = True
 ) -> bytes:
-    """The filter to use beside namespaces or Landlock; empty on a machine whose system calls are not known here.
+    """Build the filter for use with namespaces or Landlock; empty on an unknown architecture.
 
-    Without `unix` no socket of a file can be spoken with: who listens at one in the workspace would act on what is said.
+    Without `unix` no file socket can be reached, because a listener in the workspace could act on the messages.
     """
     known = _ARCHITECTURES.get(os.uname().machine)
     if known is None:
@@ -184,16 +184,16 @@ def make_filter(
     program.refuse_if("ioctl", _argument(1) + tests + _refuse())
     _refuse_set_id(program)
     if beside == "namespaces":
-        # A network namespace has its own abstract sockets; one that is shared needs Landlock to keep from them.
+        # A network namespace has its own abstract sockets; in a shared one, Landlock must block them.
         local = (_UNIX,) if unix and (not network or abi >= 6) else ()
         program.refuse_if("socket", _only_families((*local, _INET, _INET6, _NETLINK)))
         return program.finish()
     program.refuse(_SHARED_MEMORY)
     program.refuse_if("socket", _only_families((_INET, _INET6, _NETLINK) if network else ()))
-    # A stream that came as a pair is connected for good; a datagram socket could be pointed at any other.
+    # A stream pair stays connected to itself; a datagram socket could be redirected to any other.
     kind = _word(_MASK, 0xF) + _word(_EQUAL, _DATAGRAM, 0, 1)
     program.refuse_if("socketpair", _argument(1) + kind + _refuse(errno.EACCES))
-    # Another process's CPU limit set to nothing would be a signal to it.
+    # A CPU limit of zero would act as a signal to another process.
     change = _refuse_pointer(2)
     program.refuse_if("prlimit64", _argument(0) + _word(_EQUAL, 0, len(change) // 8, 0) + change)
     for name in _SCHEDULING:

@@ -1,1 +1,1 @@
-"""Shell commands as permissions see them: parsed with Bash's grammar, matched by rules, judged part by part."""
+"""Permissions of shell commands: parsed with Bash's grammar, matched by rules, judged part by part."""

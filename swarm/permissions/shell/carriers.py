@@ -1,7 +1,7 @@
-"""What options of a program do besides: start another program, or name a file to write. The one table of it.
+"""The table of options that start another program or name a file to write.
 
-A rule that allows a program by a prefix does not mean these options, unless it names them. A rule that denies or asks about a command
-cannot be held against what they start, so where there is such a rule, a person is asked.
+A rule that allows a program by a prefix does not cover these options, unless it names them. A rule that denies or asks about a command
+cannot check the programs that they start, so with such a rule a person is asked.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _RUNS: dict[str, re.Pattern[str]] = {
     "bun": re.compile(r"-r|--preload"),
     "gradle": re.compile(r"-[a-zA-Z]*I|--init"),
 }
-"""Words under which a program runs a command that its words, or its input, hold."""
+"""Words with which a program runs a command from its words or its input."""
 _WRITES: dict[str, tuple[str, ...]] = {
     "find": ("-delete", "-fprint", "-fprint0", "-fprintf", "-fls", "-files0-from"),
     "sort": ("-o", "--output"),
@@ -47,20 +47,20 @@ _WRITES: dict[str, tuple[str, ...]] = {
     "file": ("-C", "--compile"),
     "git": ("--output",),
 }
-"""Options that write a file, or change one."""
+"""Options that write or change a file."""
 FINDERS: dict[str, tuple[str, ...]] = {
     "find": ("-exec", "-execdir", "-ok", "-okdir"),
     **dict.fromkeys(("fd", "fdfind"), ("-x", "-X", "--exec", "--exec-batch")),
     "git": ("run", "foreach", "--exec", "-x", "--extcmd", "--tree-filter", "--index-filter", "--msg-filter"),
 }
-"""Programs that run another one named behind such a word."""
+"""Programs that run another program, which is named after such a word."""
 _PLAIN_SETTING = re.compile(
     r"(color|advice|user|init|log|column|push|pull|fetch|rebase|status|i18n|http\.\w+|commit|tag|branch|safe|protocol)\..*"
     r"|core\.(quote[pP]ath|autocrlf|eol|abbrev|fileMode|filemode|ignorecase|safecrlf|longpaths|commentChar)=.*"
     r"|diff\.(renames|algorithm|noprefix|context|colorMoved)=.*|merge\.(conflict[sS]tyle|ff|renames)=.*"
 )
 _TEXT_OPTIONS = frozenset(("-m", "-am", "--message"))
-"""Options whose value is a text, whatever it begins with."""
+"""Options whose value is text, whatever its first character."""
 _UNSETTLED = (UNKNOWN, *GLOB_MARKS.values())
 
 _SED_ADDRESS = r"(?:\d+|\$|/(?:[^/\\\n]|\\[^\n])*/)"
@@ -70,11 +70,11 @@ _SED_COMMAND = re.compile(
     r"\s*(?:;\s*|$)"
 )
 _SED_EXECUTES = re.compile(r"(^|[;{}\n\d$!/|#,@:_~+gpiImM])\s*e")
-"""Where an `e` may be the command, or the flag, that runs something."""
+"""Places where an `e` can be the command or flag that runs something."""
 
 
 def find_carried_code(name: str, words: Words) -> str | None:
-    """Why a call of this program may run a command that is not seen, or nothing."""
+    """Return the reason why a call of this program may run a hidden command; None if it cannot."""
     if name == "sed" and any(map(_may_execute, _sed_scripts(words))):
         return "its script may run a command"
     carrying = _RUNS.get(name)
@@ -89,9 +89,9 @@ def find_carried_code(name: str, words: Words) -> str | None:
 
 
 def hides_option(named: Sequence[str], words: Words, settled: Words) -> bool:
-    """Whether a command has an option, or may grow one, that its program's name does not stand for and `named` does not name.
+    """Report whether a command has, or can get, an option of this table that `named` does not name.
 
-    `settled` are the words, those that the shell may turn into several being unknown.
+    In `settled`, words that the shell can split into several are unknown.
     """
     name = words[0]
     besides = (*_WRITES.get(name, ()), *FINDERS.get(name, ()))
@@ -110,14 +110,14 @@ def hides_option(named: Sequence[str], words: Words, settled: Words) -> bool:
 
 
 def _may_be_option(word: str, before: str) -> bool:
-    """Whether the shell may make an option of a word that is not one as it stands."""
+    """Report whether the shell can turn a word into an option."""
     option = word.partition("=")[0]
     unread = word.startswith("-") and (UNKNOWN in option or literal(option) != option)
     return unread or (word.startswith(_UNSETTLED) and before not in _TEXT_OPTIONS)
 
 
 def has_option(word: str, options: Sequence[str]) -> bool:
-    """Whether the word gives one of the options: in full, shortened, with a value, or among other letters."""
+    """Report whether the word contains one of the options: in full, shortened, with a value, or among other letters."""
     if word.startswith("--"):
         name = word.partition("=")[0]
         return len(name) > 2 and any(option.startswith(name) for option in options if option.startswith("--"))
@@ -126,7 +126,7 @@ def has_option(word: str, options: Sequence[str]) -> bool:
 
 
 def _carries_in_git(place: int, words: Words) -> bool:
-    """Words of Git that carry a command only in some places."""
+    """Report whether a word of Git carries a command at this place."""
     word, before = words[place], words[place - 1]
     if word in ("-c", "--config"):
         setting = words[place + 1] if place + 1 < len(words) else ""
@@ -144,7 +144,7 @@ def _carries_in_git(place: int, words: Words) -> bool:
 
 
 def _sed_scripts(words: Words) -> list[str]:
-    """The scripts among the words of a call; files of scripts are programs of their own."""
+    """Return the scripts in the words of a call; script files count as separate programs."""
     scripts = [word for before, word in zip(words, words[1:], strict=False) if re.fullmatch(r"-\w*e|--e\w*", before)]
     attached = [found[2] for word in words[1:] if (found := re.fullmatch(r"(?s)(-[a-zA-Z]*e|--e\w*=)(.+)", word))]
     operands = [word for word in words[1:] if not word.startswith("-")]
@@ -153,7 +153,7 @@ def _sed_scripts(words: Words) -> list[str]:
 
 
 def _may_execute(script: str) -> bool:
-    """Whether a script for `sed` may run a command: it does more than print, delete and replace, and has an `e` where that does."""
+    """Report whether a `sed` script may run a command: it does more than print, delete and replace, and has such an `e`."""
     text, place = literal(script).strip(), 0
     while place < len(text) and (match := _SED_COMMAND.match(text, place)):
         place = match.end()

@@ -1,7 +1,7 @@
-"""Judges one shell command: by rules where its text is understood, else by what it can do where it is tried.
+"""Judges one shell command: by rules if its text is understood, else by a trial without effects.
 
-What neither a rule nor the mode allows is tried first where nothing can come of it (`Judgement.look`): in a read-only sandbox without
-network, or, without a sandbox, as one of few programs that only look. Only what that is not enough for is asked about.
+If neither a rule nor the mode allows a command, it is first tried without effects (`Judgement.look`). The trial runs in a read-only
+sandbox without network or, without a sandbox, as one of few programs that only read. If the trial is not enough, a person is asked.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def judge_shell(call: JudgedCall) -> Judgement:
     denied = find_rule(command, call.rules.about("deny", SHELL))
     if denied is not None and denied.certain:
         return by_rule("deny", denied.rule)
-    # `$HOME/x` names what `~/x` does.
+    # `$HOME/x` and `~/x` name the same file.
     resolved = parse_command(resolve_home(text))
     folders = folders_of(resolved, call.workspace)
     on_paths = _judge_paths(command, resolved, call, folders)
@@ -57,14 +57,14 @@ def judge_shell(call: JudgedCall) -> Judgement:
         return replace(on_paths, look=on_paths.by_person and may_look)
     if removes_critical_folder(command, call.workspace):
         return Judgement(
-            "ask", "it removes a whole system folder, home or workspace; that is always asked about", by_person=True
+            "ask", "it removes a whole system folder, home or workspace, which always needs an approval", by_person=True
         )
     found = _allow_shell(command, call, folders)
     return replace(looks, reason=found) if isinstance(found, str) else found
 
 
 def find_plain_look(call: JudgedCall) -> list[str] | None:
-    """The program and its words of a command that only looks, and may be run as it stands where nothing confines it."""
+    """Return the words of a command that only reads and can run unconfined; None for other commands."""
     text = call.given.get(call.row.subject)
     guarded = bool(rules_against_reading(call.rules))
 
@@ -76,7 +76,7 @@ def find_plain_look(call: JudgedCall) -> list[str] | None:
 
 
 def _allow_shell(command: ShellCommand, call: JudgedCall, folders: list[Path] | None) -> Judgement | str:
-    """What allows it to run at once; else in words what of it nothing allows."""
+    """Return the judgement that allows the command at once; else the part that nothing allows, in words."""
     if call.mode == "bypassPermissions":
         return Judgement("allow", "allowed in the mode bypassPermissions")
     allowing = call.rules.about("allow", SHELL)
@@ -84,14 +84,14 @@ def _allow_shell(command: ShellCommand, call: JudgedCall, folders: list[Path] | 
     if whole is not None:
         return by_rule("allow", whole)
     if call.read_only_sandbox:
-        return Judgement("allow", "the command runs in a sandbox in which it can change nothing")
+        return Judgement("allow", "the command runs in a sandbox where it cannot change anything")
     if call.mode == "acceptEdits" and call.sandboxed:
-        return Judgement("allow", "the command runs in a sandbox that holds it to the workspace")
+        return Judgement("allow", "the command runs in a sandbox that restricts it to the workspace")
     if command.doubt:
         return f"the command is not understood: {command.doubt}"
     if command.parts and (folders is None or not all(is_inside(str(folder), call.workspace) for folder in folders)):
-        return "no rule allows it outside of the workspace"
-    # An approval for good is of a command as it stands.
+        return "no rule allows it outside the workspace"
+    # A lasting approval covers only a whole command.
     usable = allowing if len(command.parts) == 1 else [rule for rule in allowing if not rule.plain]
     return _allow_parts(command, call, folders, usable)
 
@@ -99,12 +99,12 @@ def _allow_shell(command: ShellCommand, call: JudgedCall, folders: list[Path] | 
 def _allow_parts(
     command: ShellCommand, call: JudgedCall, folders: list[Path] | None, allowing: Sequence[Rule]
 ) -> Judgement | str:
-    """The rules that allow each part and each file that is written; else what they leave open."""
+    """Return the judgement if rules allow each part and each written file; else the first that they do not allow, in words."""
     covering: Rule | None = None
     for part in command.parts:
         rule = allowing_rule(part, allowing)
         covering = covering or rule
-        # A folder may be the inside of another repository, whose settings have Git run programs.
+        # A folder can lie in another repository, whose settings make Git run programs.
         strays = strip_transparent(part.words)[:1] == ("git",) and not _stays_in_repository(folders, call.workspace)
         if strays or (rule is None and not is_harmless_part(part)):
             shown = part.raw if len(part.raw) <= 100 else f"{part.raw[:99]}…"
@@ -118,9 +118,9 @@ def _allow_parts(
 
 
 def _stays_in_repository(folders: list[Path] | None, workspace: Path) -> bool:
-    """Whether Git finds the same repository in each of the folders that a command goes to."""
+    """Report whether Git finds the same repository in each folder that a command changes to."""
     for folder in folders or [Path("/")]:
-        if ".." in folder.parts:  # the shell leaves a link by its name, the system by what it leads to
+        if ".." in folder.parts:  # for `..` after a link, the shell uses its name and the system its target
             return False
         real = Path(os.path.realpath(folder))
         while real != Path(os.path.realpath(workspace)):
@@ -137,7 +137,7 @@ def _stays_in_repository(folders: list[Path] | None, workspace: Path) -> bool:
 def _judge_paths(
     command: ShellCommand, resolved: ShellCommand, call: JudgedCall, folders: list[Path] | None
 ) -> Judgement | None:
-    """What rules about files say of the files that the command names: deny before ask, nothing if they are silent."""
+    """Judge the files that the command names by the rules for files: deny before ask, None if no rule matches."""
     looked_from = folders or [call.workspace]
     bypassing = replace(call, mode="bypassPermissions")
     on_targets = (_judge_target(target, bypassing, folders) for target in written_targets(command))
@@ -152,7 +152,7 @@ def _judge_paths(
             yield from _hold_against_paths(rules, paths, replace(call, tool=tool))
             relative = folders is None and _names_relative(resolved, writers_only=writers_only)
             if command.doubt or command.braces or UNKNOWN in paths or relative:
-                doubt = f"{_doubtful(rules[0])}: which file it is about is known only when it runs"
+                doubt = f"{_doubtful(rules[0])}: its files are known only when it runs"
                 yield Judgement("ask", doubt, rules[0])
 
     worst = _worst(chain(on_targets, hold_against("deny"))) or _worst(hold_against("ask"))
@@ -160,7 +160,7 @@ def _judge_paths(
 
 
 def _worst(verdicts: Iterable[Judgement]) -> Judgement | None:
-    """The first that denies, else the first that asks."""
+    """Return the first denial, else the first question."""
     asks: Judgement | None = None
     for verdict in verdicts:
         if verdict.action == "deny":
@@ -176,25 +176,25 @@ def _hold_against_paths(rules: Sequence[Rule], paths: Iterable[str], call: Judge
 
 
 def _judge_protected(command: ShellCommand, call: JudgedCall, folders: list[Path]) -> Judgement | None:
-    """A question about a file that it writes and that tools obey."""
+    """Ask about a written file that tools obey."""
     if call.mode == "bypassPermissions":
         return None
     targets = [str(folder / os.path.expanduser(target)) for folder in folders for target in written_targets(command)]
     for path in (*named_paths(command, folders, writers_only=True), *targets):
         if UNKNOWN not in path and is_protected(path, call.workspace):
             return Judgement(
-                "ask", f"{path} is configuration that tools obey; changing it is always asked about", by_person=True
+                "ask", f"{path} is configuration that tools obey; a change always needs an approval", by_person=True
             )
     return None
 
 
 def _judge_target(target: str, call: JudgedCall, folders: list[Path] | None) -> Judgement:
-    """A file that output is redirected to is edited."""
+    """Judge a redirection's target as an edit."""
     edit = replace(call, tool=EDIT)
     target = os.path.expanduser(target)
     if os.path.isabs(target):
         folders = [call.workspace]
-    # The shell also looks a pattern up, and knows more tildes.
+    # The shell also expands patterns and other tildes.
     if folders is None or UNKNOWN in target or literal(target) != target or target.startswith("~"):
         return _judge_unknown_target(call)
     worst: Judgement | None = None
@@ -203,7 +203,7 @@ def _judge_target(target: str, call: JudgedCall, folders: list[Path] | None) -> 
         if verdict.action == "deny":
             return verdict
         worst = verdict if worst is None or verdict.action == "ask" else worst
-    return worst or Judgement("ask", "which file its output is written to cannot be told")
+    return worst or Judgement("ask", "the file for its output is not known")
 
 
 def _judge_unknown_target(call: JudgedCall) -> Judgement:
@@ -213,7 +213,7 @@ def _judge_unknown_target(call: JudgedCall) -> Judgement:
             return by_rule("deny", rule)
     about = (*denying, *call.rules.about("ask", EDIT), *rules_against_reading(call.rules))
     if call.mode != "bypassPermissions" or about:
-        return Judgement("ask", "which file its output is written to is known only when it runs")
+        return Judgement("ask", "the file for its output is known only when it runs")
     return Judgement("allow", "allowed in the mode bypassPermissions")
 
 
@@ -226,4 +226,4 @@ def _names_relative(command: ShellCommand, *, writers_only: bool) -> bool:
 
 def _doubtful(rule: Rule) -> str:
     what = "denies" if rule.action == "deny" else "asks about"
-    return f"it may be what the rule {rule.text} of {rule.source} {what}"
+    return f"it may be a command that the rule {rule.text} of {rule.source} {what}"

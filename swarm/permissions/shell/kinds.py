@@ -1,4 +1,4 @@
-"""Subcommands of which one call is like the next: those that a lasting approval may mean as a kind."""
+"""Kinds of commands for lasting approvals: subcommands whose calls are alike."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from swarm.permissions.shell.looks import Grammar
 from swarm.permissions.shell.words import UNKNOWN, literal
 
 _OF_REMOTE = ("git fetch", "git pull", "git push")
-"""Their first operand says whom they speak with; it belongs to the kind."""
+"""Subcommands whose first operand is the remote, which belongs to the kind."""
 _KINDS: dict[str, Grammar] = {
     "git add": Grammar("AuvnN", "all update verbose dry-run intent-to-add"),
     "git commit": Grammar("aqvsm:", "all quiet signoff allow-empty message="),
@@ -26,14 +26,14 @@ _KINDS: dict[str, Grammar] = {
     "pytest": Grammar("qvxslk:m:", "lf ff exitfirst collect-only maxfail= tb= durations="),
     "mypy": Grammar("v", "strict pretty"),
 }
-"""Subcommand → its options that start no program, write no file and loosen nothing."""
+"""Subcommand → its options that start no program, write no file and loosen no check."""
 _OPERAND = re.compile(r"(?!.*(^|/)\.\.(/|$))[\w.][\w./@^~-]*")
-"""A plain word: no path that leads elsewhere, no address, no refspec that forces or removes."""
+"""A plain word: no path that leads elsewhere, no URL, no refspec that forces or removes."""
 _REMOTE = re.compile(r"[\w.-]+")
 
 
 def kind_of(words: Sequence[str]) -> str:
-    """The kind of a command: its first words, which all of that kind begin with; empty if it is of none."""
+    """Return the kind of a command, the first words of all its commands; empty if it has none."""
     if any(UNKNOWN in word or literal(word) != word for word in words):
         return ""
     name = next((" ".join(words[:count]) for count in (2, 1) if " ".join(words[:count]) in _KINDS), "")

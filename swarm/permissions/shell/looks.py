@@ -1,6 +1,6 @@
-"""Commands that only look, where no sandbox can keep them to it: programs without a shell, each with a fixed grammar of its arguments.
+"""Read-only commands for hosts without a sandbox: programs without a shell, each with a fixed grammar of arguments.
 
-The same programs may stand beside a command that a rule allows, as in `make test | tail -5`.
+The same programs are allowed beside a command that a rule allows, as in `make test | tail -5`.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from swarm.permissions.shell.parse import ShellCommand, SimpleCommand
 from swarm.permissions.shell.words import GLOB_MARKS, UNKNOWN
 
 MayRead = Callable[[str], bool]
-"""Whether a file of this name may be read without a question."""
+"""Reports whether a file of this name may be read without a question."""
 
 
 @dataclass(frozen=True)
 class Grammar:
-    """The options of a program, as `getopt` has them: a colon, or `=`, follows one that takes a value."""
+    """The options of a program, in the form of `getopt`: a colon or `=` follows an option with a value."""
 
     letters: str = ""
     long: str = ""
     operands: int | None = None
-    """The most words that are no options."""
+    """Maximum number of operands; None: no limit."""
 
     def operands_of(self, words: tuple[str, ...], *, values: bool = True) -> list[str] | None:
-        """What is left beside options that are all known, with their `values`; None where one is not."""
+        """Return the operands, with the options' `values`; None if an option is not known."""
         found: list[str] = []
         rest = list(words)
         while rest:
@@ -45,12 +45,12 @@ class Grammar:
         return found if self.operands is None or len(found) <= self.operands else None
 
     def _read_long(self, word: str) -> list[str] | None:
-        """The value of a long option; None for one that is not known."""
+        """Return the value of a long option; None if the option is not known."""
         name, equals, value = word.partition("=")
         return ([value] if equals else []) if name + equals in self.long.split() else None
 
     def _read_letters(self, word: str, rest: list[str]) -> list[str] | None:
-        """The value of the last of some short options, which may be the first of `rest`; None if one is not known."""
+        """Return the last short option's value, which can be the first of `rest`; None if an option is not known."""
         for place, outgoing in enumerate(word[1:], 2):
             if outgoing not in self.letters or not outgoing.isalnum():
                 return None
@@ -88,7 +88,7 @@ LOOKS: dict[str, Grammar] = {
         "nilvwxcoqsFA:B:C:e:g:t:m:", "files hidden line-number ignore-case files-with-matches count glob= type="
     ),
 }
-"""Closed. No option of these starts a program, writes a file, or reads the names of files out of one."""
+"""A closed list. None of these options starts a program, writes a file, or reads file names from a file."""
 _GIT = {
     **dict.fromkeys(
         ("log", "show"),
@@ -109,16 +109,16 @@ _RECURSIVE = re.compile(r"-[a-zA-Z]*[rR]")
 
 
 def is_harmless_part(part: SimpleCommand) -> bool:
-    """Whether a simple command does nothing but look, or only goes to a folder: fit to stand beside one that a rule allows."""
+    """Report whether a simple command only reads or changes the folder, so that it can stand beside an allowed one."""
     if part.assigned or not part.words or any(map(_is_unsettled, part.words)):
         return False
     return part.words[0] in ("cd", ":") or _grammar(part.words) is not None
 
 
 def plain_look(command: ShellCommand, workspace: Path, may_read: MayRead, *, guarded: bool) -> list[str] | None:
-    """The program and its words, if the command is one simple command that only looks at what may be read; else None.
+    """Return the words of a command that is one simple command and only reads readable files; else None.
 
-    `guarded`: files below may not all be read, so what looks through folders is not taken.
+    `guarded`: some files must not be read, so programs that search folders are refused.
     """
     if command.doubt or command.writes or command.reads or len(command.parts) != 1:
         return None
@@ -137,13 +137,13 @@ def plain_look(command: ShellCommand, workspace: Path, may_read: MayRead, *, gua
 
 def _git_look(words: tuple[str, ...], workspace: Path) -> list[str] | None:
     if (workspace / "HEAD").exists() and not (workspace / ".git").exists():
-        return None  # files of the project are the settings of that repository
+        return None  # the project's files are settings of a bare repository
     converts = ("--no-ext-diff", "--no-textconv") if words[1] in _CONVERTS else ()
     return [*_GIT_LOOKS, words[1], *converts, *words[2:]]
 
 
 def _grammar(words: tuple[str, ...]) -> list[str] | None:
-    """The operands of a program that looks; None if it is none."""
+    """Return the operands of a read-only program; None for other programs."""
     if words[0] == "git" and len(words) > 1:
         return _GIT[words[1]].operands_of(words[2:]) if words[1] in _GIT else None
     grammar = LOOKS.get(words[0])

@@ -1,8 +1,8 @@
-"""Reads a shell command as far as it is plain: its simple commands, their words, and the files that it redirects to.
+"""Parses a plain shell command: its simple commands, their words, and the files of redirections.
 
-The reader knows a strict part of Bash: words, quotes, plain variables, substitutions, pipes and lists, loops, redirections. Whatever else
-stands in a command is a doubt (`ShellCommand.doubt`), never a guess that could allow something. `parts` then holds also what may
-be commands, so that a rule that denies still finds them.
+The parser knows a strict part of Bash: words, quotes, plain variables, substitutions, pipes and lists, loops, redirections. Any other
+syntax is a doubt (`ShellCommand.doubt`), never a guess that could allow something. `parts` then also contains possible commands, so
+that a rule that denies still finds them.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from swarm.permissions.shell.words import META, NAME, UNKNOWN, Doubt, WordReader, is_plain_name, literal
 
 MAX_COMMAND = 10_000
-"""Characters beyond which a command is not read."""
+"""Maximum characters of a command that is parsed."""
 
 _ODD = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff\ue000-\uf8ff]|[^\S \t\n]")
 _SKIPPED = frozenset(("!", "{", "}", "if", "then", "else", "elif", "fi", "while", "until", "do", "done"))
-"""Words that only give a list of commands its form: what stands behind them is a command."""
+"""Keywords that are followed by a command."""
 _UNREAD = frozenset(("case", "esac", "select", "function", "coproc", "[[", "]]", "in"))
 _ASSIGNMENT = re.compile(rf"({NAME})\+?=")
 _FILLS = frozenset(("read", "mapfile", "readarray", "getopts", "source", ".", "printf", "eval"))
-"""Builtins that give variables values from elsewhere."""
+"""Builtins that set variables to values from elsewhere."""
 _JOINED_LINE = re.compile(r"\S\\\n\S")
 _REDIRECT = re.compile(r"&>>|&>|<<<|<<-|<<|<>|<&|<|>>|>&|>\||>")
 _DELIMITER = re.compile(r"(?P<quote>['\"]?)(?P<word>\w+)(?P=quote)(?=[ \t\n;&|)]|$)")
@@ -33,23 +33,23 @@ _QUOTES = re.compile(r"\\\n|[\\'\"]|\$(?=['\"])")
 
 @dataclass(frozen=True)
 class SimpleCommand:
-    """One program with its words; `assigned` are the names of variables set in front of it, or by it."""
+    """One program with its words; `assigned` are the variables that are set before or by it."""
 
     words: tuple[str, ...]
     raw: str
     assigned: tuple[str, ...] = ()
     splitting: frozenset[int] = frozenset()
-    """Places of the words that the shell may turn into several, or into none."""
+    """Indexes of words that the shell can split into several, or drop."""
 
     @property
     def settled_words(self) -> tuple[str, ...]:
-        """The words with those that may become several wholly unknown: any of these may be an option."""
+        """The words, where words that can be split are unknown, because their parts can be options."""
         return tuple(UNKNOWN if index in self.splitting else word for index, word in enumerate(self.words))
 
 
 @dataclass(frozen=True)
 class ShellCommand:
-    """A whole command line, taken apart."""
+    """A parsed command line."""
 
     text: str
     parts: tuple[SimpleCommand, ...] = ()
@@ -57,14 +57,14 @@ class ShellCommand:
     """Files that output is redirected to."""
     reads: tuple[str, ...] = ()
     doubt: str | None = None
-    """Why it is not understood as a whole, in words for a person; `parts` then has what may be commands of it."""
+    """Reason why the command is not fully understood, for people; `parts` then contains possible commands."""
     braces: bool = False
-    """It has words of which the shell makes several, `{a,b}`."""
+    """A word has a brace expansion, `{a,b}`."""
 
 
 @functools.lru_cache(maxsize=512)
 def parse_command(text: str) -> ShellCommand:
-    """Take a command line apart; never raises."""
+    """Parse a command line; never raises."""
     if len(text) > MAX_COMMAND:
         return ShellCommand(
             text, (*_guess_parts(text[:MAX_COMMAND]),), doubt=f"it is longer than {MAX_COMMAND} characters"
@@ -77,7 +77,7 @@ def parse_command(text: str) -> ShellCommand:
             raise Doubt("a backslash joins two lines inside a word")
         reader.read_list("")
         if reader.calculates and (reader.foreign or any(_FILLS.intersection(part.words) for part in reader.parts)):
-            raise Doubt("it calculates with what is known only when it runs")
+            raise Doubt("it calculates with values that are known only when it runs")
     except Doubt as found:
         doubt = str(found)
     except RecursionError:
@@ -90,7 +90,7 @@ def parse_command(text: str) -> ShellCommand:
 
 
 class _ListReader(WordReader):
-    """Reads one text from its beginning; what it finds is kept in the order in which it stands."""
+    """Parses one text from its beginning and keeps its findings in order."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -100,7 +100,7 @@ class _ListReader(WordReader):
         self._documents: list[tuple[str, bool, bool]] = []
 
     def read_list(self, closing: str) -> None:
-        """Commands and what stands between them, to the end of the text or behind the character that closes them."""
+        """Read a list of commands, to the end of the text or past the closing character."""
         self.foreign = self.foreign or closing == ")"
         if closing and self._documents:
             raise Doubt("a here-document is not understood")
@@ -134,7 +134,7 @@ class _ListReader(WordReader):
         self.at += len(closing)
 
     def _read_command(self) -> None:
-        """A simple command with its redirections; words that only give a list its form are passed over."""
+        """Read a simple command with its redirections; keywords are skipped."""
         words: list[str] = []
         assigned: list[str] = []
         splitting: set[int] = set()
@@ -167,7 +167,7 @@ class _ListReader(WordReader):
         return background or self.peek() in ("", "\n", ";", "|", ")")
 
     def _read_keyword(self, bare: str) -> bool:
-        """Whether a first word is one that only gives a list its form; a loop is read to the end of its words."""
+        """Report whether a first word is a keyword; a loop is read to the end of its words."""
         if bare in _UNREAD:
             raise Doubt(f"it uses `{bare}`")
         if bare == "for":
@@ -175,7 +175,7 @@ class _ListReader(WordReader):
         return bare == "for" or bare in _SKIPPED
 
     def _find_assigned(self, bare: str) -> str:
-        """The variable that a word in front of the program sets."""
+        """Return the variable that a word before the program sets; empty if none."""
         if found := _ASSIGNMENT.match(bare):
             if self.peek() == "(":
                 raise Doubt("it makes a list of a variable")
@@ -185,7 +185,7 @@ class _ListReader(WordReader):
         return ""
 
     def _read_loop(self) -> None:
-        """`for NAME in WORDS`, up to the end of its line."""
+        """Read `for NAME in WORDS`, up to the end of its line."""
         self.skip_blanks()
         name = self.read_word().unquoted if self.peek() not in ("", *META) else ""
         if not is_plain_name(name):
@@ -202,7 +202,7 @@ class _ListReader(WordReader):
             self.skip_blanks()
 
     def _read_redirect(self) -> bool:
-        """A redirection, if one stands here."""
+        """Read a redirection, if there is one at this place."""
         digits = re.compile(r"\d*").match(self.text, self.at)
         assert digits
         operator = _REDIRECT.match(self.text, digits.end())
@@ -231,7 +231,7 @@ class _ListReader(WordReader):
         return True
 
     def _end_line(self) -> None:
-        """The end of a line: the texts of here-documents follow it."""
+        """Read the end of a line, and the here-documents after it."""
         self.at += 1
         for word, quoted, tabs in self._documents:
             while True:
@@ -255,7 +255,7 @@ class _ListReader(WordReader):
 
 
 def _guess_parts(text: str) -> list[SimpleCommand]:
-    """Pieces of a command that could not be read, which may be commands of it."""
+    """Return the pieces of an unreadable command that can be commands."""
     found = []
     for piece in _SEPARATORS.split(_QUOTES.sub("", text)):
         words = piece.split()

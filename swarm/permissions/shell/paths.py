@@ -1,7 +1,7 @@
-"""Which files a shell command names, as far as its text tells: for rules about paths, and for questions.
+"""Finds the files that a shell command's text names, for rules about paths and for questions.
 
-This is a courtesy to rules such as `Read(.env)`: it makes `cat .env` obey them. What keeps a process from a
-file for certain is the sandbox.
+It is a convenience that makes `cat .env` obey rules such as `Read(.env)`. Only the sandbox reliably prevents
+access to a file.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ _WRITERS = frozenset(
         *("install", "rsync", "shred", "unlink", "mkfifo", "mknod", "patch", "sed", "perl", "sort", "gawk", "link"),
     )
 )
-"""Programs whose operands are files that they may change."""
+"""Programs that can change the files in their operands."""
 _SPEAKERS = frozenset(
     {"echo", "printf", "test", "[", "export", "declare", "local", "sleep", "seq", "true", "false", ":"}
 )
-"""Programs whose words name no files."""
+"""Programs whose words are not files."""
 _SEARCHERS = frozenset({"grep", "egrep", "fgrep", "rg", "sed", "jq"})
 """Programs whose first operand is an expression, unless an option gives it."""
 _NO_FILES = ("/dev/null", "/dev/stdout", "/dev/stderr")
 _MAX_FOLDERS = 8
 _MAX_MATCHES = 1_000
 _MAX_PATTERNS = 2
-"""Parts of a path with a pattern in them: each multiplies what has to be looked up."""
+"""Maximum parts of a path with a pattern, because each multiplies the lookups."""
 _HOME = re.compile(r"\$\{?HOME\b")
 _HOME_VARIABLE = re.compile(r"\$HOME\b|\$\{HOME\}")
 _CRITICAL = re.compile(r"[/~]?/?\*?|/(bin|boot|dev|etc|home|lib\w*|opt|proc|root|sbin|srv|sys|usr|var|Users)(/\*?)?")
 
 
 def written_targets(command: ShellCommand) -> list[str]:
-    """Files that output is redirected to, carried code included; those that are no files left out."""
+    """Return the files of output redirections, also in carried code, without devices such as /dev/null."""
     targets = [*command.writes]
     for part in command.parts:
         targets.extend(view_command(part).writes)
@@ -49,7 +49,7 @@ def written_targets(command: ShellCommand) -> list[str]:
 
 
 def folders_of(command: ShellCommand, workspace: Path) -> list[Path] | None:
-    """The folders that relative paths of the command may be relative to; None if that cannot be told."""
+    """Return the possible base folders of the command's relative paths; None if they are not known."""
     folders = [workspace]
     for part in command.parts:
         words = strip_transparent(part.words)
@@ -68,9 +68,9 @@ def folders_of(command: ShellCommand, workspace: Path) -> list[Path] | None:
 
 
 def named_paths(command: ShellCommand, folders: list[Path], *, writers_only: bool = False) -> Iterator[str]:
-    """Absolute paths of what its words name, also behind an option's letter (`-f.env`); unknown words are left out.
+    """List absolute paths of the files in the words, also after an option's letter (`-f.env`), without unknown words.
 
-    Of a pattern for file names at least what it stands for: `UNKNOWN` where that is too much to be looked up.
+    A pattern for file names gives at least all of its matches, or `UNKNOWN` if they are too many.
     """
     words: dict[str, None] = {} if writers_only else dict.fromkeys(command.reads)
     for part in command.parts:
@@ -108,7 +108,7 @@ def _look_up(word: str, folder: Path) -> Iterator[str]:
     joined = os.path.join(folder, os.path.expanduser(literal(word)))
     yield joined
     if literal(word) != word and "\0" not in joined:
-        # What stands in brackets Bash reads in its own way: a star stands for at least as much.
+        # Bash has its own syntax in brackets, and a star matches at least as much.
         wider = re.sub(rf"{GLOB_MARKS['[']}[^/]*", "*", os.path.join(folder, os.path.expanduser(word)))
         if sum("*" in part or "?" in part for part in literal(wider).split("/")) > _MAX_PATTERNS:
             yield UNKNOWN
@@ -119,13 +119,13 @@ def _look_up(word: str, folder: Path) -> Iterator[str]:
 
 
 def resolve_home(text: str) -> str:
-    """The command with the home's path for `$HOME`, as far as that can stand there."""
+    """Replace `$HOME` by the home's path, if that needs no quotes."""
     home = os.path.expanduser("~")
     return _HOME_VARIABLE.sub(home.replace("\\", ""), text) if re.fullmatch(r"[\w./-]+", home) else text
 
 
 def removes_critical_folder(command: ShellCommand, workspace: Path) -> bool:
-    """Whether it removes, recursively, the root, a home, a folder of the system or the whole workspace."""
+    """Report whether the command recursively removes the root, a home, a system folder or the whole workspace."""
     for part in command.parts:
         for view in view_command(part).commands:
             if view[0] != "rm" or not any(re.match(r"-[a-zA-Z]*[rR]|--recursive", word) for word in view[1:]):

@@ -1,7 +1,7 @@
-"""The patterns of shell rules (`git log:*`, `npm run *`) and whether they match a command's words.
+"""Compiles the patterns of shell rules (`git log:*`, `npm run *`) and matches them with a command's words.
 
-There are two questions, because a command may have words that only a running shell knows: does the pattern
-match for certain (needed to allow), and could it match (enough to ask about).
+There are two questions, because a command can have words that only a running shell knows: does the pattern
+match for certain (required to allow), and could it match (enough to ask).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _WILDCARD = re.compile(r"(?<!\\)\*")
 
 @dataclass(frozen=True)
 class CommandPattern:
-    """A compiled pattern. `exact` is its text when it has no wildcard, to be compared with a command as written."""
+    """A compiled pattern. `exact` is its text if it has no wildcard, for comparison with a command as written."""
 
     spec: str
     tokens: str
@@ -34,18 +34,18 @@ class CommandPattern:
     exact: str | None
 
     def matches(self, words: Sequence[str]) -> bool:
-        """Whether it matches whatever the unknown words turn out to be: only a wildcard stands for them."""
+        """Report whether the pattern matches for every value of the unknown words; only a wildcard covers these."""
         return self.regex.fullmatch(join_words(words)) is not None
 
     def matches_loosely(self, words: Sequence[str]) -> bool:
-        """The same for rules that deny or ask: blanks inside words count as blanks, empty words not at all."""
+        """Report whether the pattern matches for rules that deny or ask: words split at blanks, empty words ignored."""
         return self.loose.fullmatch(_loosen(join_words(words))) is not None
 
     def may_match(self, words: Sequence[str]) -> bool:
-        """Whether there are values of the unknown words for which it matches."""
+        """Report whether the pattern matches for some values of the unknown words."""
         if self.matches_loosely(words):
             return True
-        # Word by word, up to the first that is unknown, or that stands for any.
+        # Word by word, up to the first unknown word or wildcard.
         for token, word in itertools.zip_longest(_loosen(self.tokens).split(), _loosen(join_words(words)).split()):
             if token is None or word is None:
                 return token == _STAR
@@ -71,7 +71,7 @@ def compile_pattern(spec: str) -> CommandPattern:
 
 
 def join_words(words: Sequence[str]) -> str:
-    """The words as one line in which a blank separates words and nothing else does."""
+    """Join the words to one line, in which only blanks separate words."""
     return " ".join(literal(word).translate(_BLANKS) if word else _EMPTY for word in words)
 
 
@@ -80,19 +80,19 @@ def _loosen(text: str) -> str:
 
 
 def is_wildcard(token: str) -> bool:
-    """Whether a word of a pattern may stand for others."""
+    """Report whether a word of a pattern contains a wildcard."""
     return _STAR in token
 
 
 def escape_pattern(command: str) -> str:
-    """The spec that matches this command and nothing else."""
+    """Return the spec that matches exactly this command."""
     return command.replace("*", "\\*")
 
 
 def _read_tokens(text: str, star: str) -> str:
-    """The pattern without quotes, as the words of a command are; stars that are not escaped become `star`."""
+    """Remove the quotes of a pattern, as for a command's words; unescaped stars become `star`."""
     if text.count("'") % 2 or text.replace('\\"', "").count('"') % 2:
-        return " ".join(text.replace("*", star).split())  # no quoting that closes: taken as it stands
+        return " ".join(text.replace("*", star).split())  # unclosed quotes: taken literally
     stars = "*" if star == _STAR else ""
     escapable = {"'": stars, '"': f'"\\$`{stars}'}
     pieces: list[str] = []
@@ -118,7 +118,7 @@ def _as_regex(tokens: str) -> re.Pattern[str]:
     optional = tokens.endswith(f" {_STAR}")
     body = tokens[:-2] if optional else tokens
     first, *others = (re.escape(piece) for piece in re.split(f"{_STAR}+", body))
-    # The leftmost place of a piece is always good enough; atomic groups keep a hostile command from costing time.
+    # The leftmost place of a piece always suffices; atomic groups bound the time for hostile commands.
     middle = "".join(f"(?>.*?{piece})" for piece in others[:-1])
     pattern = first + middle + (f".*{others[-1]}" if others else "")
     return re.compile(pattern + ("(?: .*)?" if optional else ""), re.DOTALL)

@@ -1,8 +1,8 @@
-"""Holds rules of the form `Bash(spec)` against a whole command line.
+"""Matches rules of the form `Bash(spec)` with a whole command line.
 
-To allow is to allow every part: each simple command, wherever it stands. To deny or to ask is to match any
-part, also behind wrappers and inside carried code. What cannot be told for certain never allows, and where
-it could be what a rule denies, a person is asked.
+To allow, rules must match every part: each simple command at any place. To deny or ask, one matching part is
+enough, also behind wrappers and inside carried code. An uncertain match never allows. If it could be a match
+of a rule that denies, a person is asked.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ class Finding:
     rule: Rule
     certain: bool
     doubt: str = ""
-    """Why it is not certain."""
+    """Reason why the match is not certain."""
 
 
 def find_rule(command: ShellCommand, rules: Iterable[Rule]) -> Finding | None:
-    """The first rule (all deny, or all ask) that matches a part of the command; those that match for certain first."""
+    """Return the first rule (all deny, or all ask) that matches a part of the command, certain matches first."""
     return _surest(_hold_against(command, rule) for rule in rules)
 
 
 def _surest(findings: Iterable[Finding | None]) -> Finding | None:
-    """The first that is certain, else the first."""
+    """Return the first certain finding, else the first one."""
     possible: Finding | None = None
     for finding in findings:
         if finding is not None and finding.certain:
@@ -48,7 +48,7 @@ def _surest(findings: Iterable[Finding | None]) -> Finding | None:
 
 
 def whole_rule(command: ShellCommand, rules: Iterable[Rule]) -> Rule | None:
-    """The allow rule for all commands, or for exactly this text: it holds whether the command is understood or not."""
+    """Return the allow rule for all commands or exactly this text, which needs no parsed command."""
     text = command.text.strip()
     for rule in rules:
         if not rule.exceptions and (rule.spec is None or compile_pattern(rule.spec).exact == text):
@@ -57,7 +57,7 @@ def whole_rule(command: ShellCommand, rules: Iterable[Rule]) -> Rule | None:
 
 
 def allowing_rule(part: SimpleCommand, rules: Iterable[Rule]) -> Rule | None:
-    """The allow rule that covers one simple command for certain."""
+    """Return the allow rule that certainly covers one simple command."""
     return next((rule for rule in rules if _covers(rule, part)), None)
 
 
@@ -87,14 +87,14 @@ def _covers_words(pattern: CommandPattern, part: SimpleCommand) -> bool:
         return False
     pattern_words = pattern.tokens.split()
     place = next((place for place, word in enumerate(part.words) if word == bare[0]), 0)
-    # A pattern means the program that it names, not whatever stands behind `timeout`.
+    # A pattern covers the program that it names, not any program behind `timeout`.
     names_it = len(pattern_words) > place and not any(map(is_wildcard, pattern_words[: place + 1]))
     candidates = {bare, part.words} if names_it else {bare}
     return any(map(pattern.matches, candidates)) and not hides_option(pattern_words, bare, settled)
 
 
 def _may_be(part: SimpleCommand, rule: Rule) -> bool:
-    """Whether an exception to an allow rule could be meant."""
+    """Report whether an exception to an allow rule could match."""
     if not rule.names(SHELL) or rule.spec is None:
         return rule.names(SHELL)
     return any(compile_pattern(rule.spec).may_match(words) for words in view_command(part).commands)

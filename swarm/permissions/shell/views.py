@@ -1,8 +1,8 @@
-"""Every command that a simple command may come down to: what deny and ask rules are held against.
+"""Lists every command that a simple command may run, for deny and ask rules.
 
-`sudo timeout 5 /bin/rm x` is also `timeout 5 /bin/rm x`, `rm x` and more. For wrappers every tail of their words counts, so no wrapper's
-options need to be known; a tail too many makes a rule that forbids match too often, never too seldom. `sh -c`, `eval` and their like
-carry code, which is read in turn.
+`sudo timeout 5 /bin/rm x` is also `timeout 5 /bin/rm x`, `rm x` and more. Every tail of a wrapper's words counts, so its options need
+not be known. An extra tail makes a rule that forbids match too often, never too rarely. Code in `sh -c`, `eval` and similar is parsed
+in turn.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _SHELLS = re.compile(r"(ba|da|z|k|a|fi|rba)?sh")
 _CARRIERS = re.compile(
     r"eval|trap|env|watch|script|su|runuser|flock|parallel|ssh|entr|hyperfine|tmux|screen|dtach|abduco|expect"
 )
-"""Wrappers of whose words some may be shell code."""
+"""Wrappers whose words can contain shell code."""
 _COPIERS = re.compile(r"rsync|scp|sftp")
-"""Programs that run another one only for an option of theirs."""
+"""Programs that run another one only with an option."""
 _RUNNERS = re.compile(r"uv|poetry|pipenv|pdm|hatch|rye|npx|bunx|direnv|mise")
-"""Wrappers that people allow by their names, for the project's own programs."""
+"""Wrappers that people allow by name, for the project's own programs."""
 _WRAPPERS = re.compile(
     rf"{_CARRIERS.pattern}|!|g?timeout|nice|nohup|sudo|doas|xargs|command|builtin|exec|g?time|stdbuf|setsid|ionice|chrt|taskset"
     r"|noglob|nocorrect|busybox|toybox|unbuffer|chroot|unshare|nsenter|strace|ltrace|systemd-run|fakeroot|setarch|prlimit"
@@ -32,14 +32,14 @@ _WRAPPERS = re.compile(
     r"|linux(32|64)|i386|x86_64|uname26|ssh-agent|dpkg-architecture|dbus-run-session|xvfb-run|torsocks|proxychains|pkexec|at|batch|chronic|parallel-ssh|pssh|sem|chpst|setuidgid|softlimit"
     r"|ld(-linux|-musl|\.so|-\d|64\.so)[\w.-]*"
 )
-"""Programs that only run the one that stands behind them."""
+"""Programs that only run the program in their words."""
 _GIT_VALUES = re.compile(r"-[Cc]|--(git-dir|work-tree|namespace|config-env|super-prefix|attr-source)")
 _SPLIT_OPTION = re.compile(r"-[a-zA-Z]*S|--sp[a-z-]*=?")
-"""With it `env` takes one word for a whole command."""
+"""Option with which `env` reads one word as a whole command."""
 _SHELL_TAKES = re.compile(r"-[A-Za-z]*s|[-+][A-Za-z]*[oO]$|--(rcfile|init-file)")
-"""Options of a shell behind which its first operand is no script."""
+"""Options of a shell after which the first operand is not a script."""
 _NO_PROGRAM = re.compile(r"-.*|\d.*|.*=.*|-?\{\}.*", re.DOTALL)
-"""A word of a wrapper that is not the program it runs."""
+"""A wrapper's word that is not the program to run."""
 _EVALUATES = {
     r"let|compgen|complete|bind|alias|shopt|mapfile|readarray|getopts": "",
     r"declare|typeset|local|readonly|export|unset|read": r"-\w*[nip]|[^=]*[\[\ue000\ue005]|(?s:.)*[`$]",
@@ -47,7 +47,7 @@ _EVALUATES = {
     r"wait": r"-\w*p|.*[\[\ue000]",
     r"source|\.": r"[\ue000]|/(dev|proc)/",
 }
-"""Builtins → words of theirs that the shell may read as code."""
+"""Builtins → words that the shell may read as code."""
 _EVALUATORS = re.compile("|".join((*_EVALUATES, "test", r"\[")))
 _TESTS = re.compile(r"==?|!=|[<>]|-(eq|ne|lt|le|gt|ge|nt|ot|ef|a|o)|\]")
 _SETTERS = re.compile(r"env|export|declare|typeset|local|readonly|read")
@@ -59,11 +59,11 @@ _MAX_DEPTH = 5
 
 @dataclass
 class Views:
-    """What a simple command may run, itself included, and why that may not be all."""
+    """The commands that a simple command may run, itself included, and why the list may be incomplete."""
 
     commands: dict[Words, None] = field(default_factory=dict)
     writes: list[str] = field(default_factory=list)
-    """Files that carried code redirects output to."""
+    """Files of output redirections in carried code."""
     reads: list[str] = field(default_factory=list)
     opaque: str | None = None
 
@@ -71,7 +71,7 @@ class Views:
         self.opaque = self.opaque or reason
 
     def add(self, words: Words, depth: int) -> None:
-        """A command, and all that it may come down to."""
+        """Add a command, and all commands that it may run."""
         if not words or words in self.commands:
             return
         if len(self.commands) >= _MAX_VIEWS or depth > _MAX_DEPTH:
@@ -85,7 +85,7 @@ class Views:
             return
         if first != words[0]:
             self.give_up("the name of its program is a pattern for file names")
-        # A blank or an empty string in front of the name does not happen by accident.
+        # A blank or an empty string before the name is no accident.
         name = first.rstrip("/").rpartition("/")[2]
         if name != words[0]:
             self.add((name, *words[1:]), depth)
@@ -94,10 +94,10 @@ class Views:
             self._add_inner(name, words, depth)
 
     def _judge_words(self, name: str, words: Words) -> None:
-        """Give up on a program that may take its words for code."""
+        """Give up on a program that may read its words as code."""
         for names, evaluated in _EVALUATES.items():
             if re.fullmatch(names, name) and any(re.match(evaluated, word) for word in words[1:] or ("",)):
-                self.give_up(f"{name} may read a word of it as code")
+                self.give_up(f"{name} may read one of its words as code")
         if name in ("test", "[") and _may_name(words):
             self.give_up("its test may evaluate a word")
         if _SETTERS.fullmatch(name):
@@ -107,12 +107,12 @@ class Views:
             self.give_up(reason)
 
     def see_assigned(self, name: str) -> None:
-        """A variable that it sets."""
+        """Check a variable that the command sets."""
         if CODE_VARIABLES.fullmatch(name) or UNKNOWN in name:
             self.give_up(f"the variable {literal(name)} may make it run something else")
 
     def _add_inner(self, name: str, words: Words, depth: int) -> None:
-        """The commands behind a wrapper, and those that its words hold."""
+        """Add the commands behind a wrapper and in its words."""
         if _SHELLS.fullmatch(name):
             self._look_into_shell(words, depth)
         elif name == "git":
@@ -130,7 +130,7 @@ class Views:
     def _look_into_carrier(self, name: str, words: Words, depth: int, *, copies: bool) -> None:
         splits = any(map(_SPLIT_OPTION.match, words[1:]))
         if splits and name == "env":
-            self.give_up("it makes words of one")
+            self.give_up("it splits a word into several")
         of_code = name != "env" or splits
         for word in words[1:]:
             if _CODE.search(word) or (UNKNOWN in word and of_code):
@@ -156,7 +156,7 @@ class Views:
             self.give_up("a wrapper has too many words")
         named = False
         for start in range(1, min(len(words), _MAX_TAILS)):
-            # Behind the wrapper's program an unknown word is one of its arguments.
+            # After the wrapped program, an unknown word is an argument.
             if not (named and UNKNOWN in words[start]):
                 self.add((*words[start:], *appended), depth)
             named = named or not (_NO_PROGRAM.fullmatch(words[start]) or words[start - 1].startswith("-"))
@@ -182,7 +182,7 @@ class Views:
             self.add(("git", *words[index:]), depth)
 
     def _read(self, code: str, depth: int, *, certain: bool = True) -> None:
-        """Take carried code apart; `certain` when it is code, so that not understanding it matters."""
+        """Parse carried code; `certain` if it is code for sure, so that a doubt counts."""
         if UNKNOWN in code and certain:
             self.give_up("it runs code that is known only when it runs")
         command = parse_command(literal(code.replace(UNKNOWN, "$UNKNOWN")))
@@ -196,7 +196,7 @@ class Views:
 
 @functools.lru_cache(maxsize=1024)
 def view_command(part: SimpleCommand) -> Views:
-    """All that this simple command may come down to; not to be changed."""
+    """Return all commands that this simple command may run; callers must not change the result."""
     views = Views()
     views.add(part.words, 0)
     for name in part.assigned:
@@ -208,19 +208,19 @@ def view_command(part: SimpleCommand) -> Views:
 
 
 def is_plain(part: SimpleCommand) -> bool:
-    """Whether the shell reads none of its words as code."""
+    """Report whether the shell reads none of the words as code."""
     return not _EVALUATORS.fullmatch(strip_transparent(part.words)[0]) or view_command(part).opaque is None
 
 
 def _may_name(words: Words) -> bool:
-    """Whether `test` may take a word for the name of a variable, which it evaluates."""
+    """Report whether `test` may read a word as the name of a variable, which it evaluates."""
     naming = not {"-v", "-R"}.isdisjoint(words)
     pairs = zip(words[1:], words[2:], strict=False)
     return naming or any(one.startswith(UNKNOWN) and not _TESTS.fullmatch(other) for one, other in pairs)
 
 
 def runs_another(words: Words) -> bool:
-    """Whether the program only runs the one that stands behind it: no rule about its own name can mean that one."""
+    """Report whether the program only runs another one, which no rule for its own name covers."""
     name = literal(words[0]).rpartition("/")[2]
     return len(words) > 1 and _WRAPPERS.fullmatch(name) is not None
 
@@ -236,11 +236,11 @@ _TRANSPARENT = {
     "nice": r"(-n \S+ |-n?-?\d+ |--adjustment=-?\d+ )?",
     "stdbuf": r"(-[ioe](L|\d+) )+",
 }
-"""Wrappers that change nothing about what a command may do, with the options that they may have."""
+"""Wrappers that do not change a command's effects, with their known options."""
 
 
 def strip_transparent(words: Words) -> Words:
-    """The command behind wrappers that change nothing about what it may do, for rules that allow; exact about options."""
+    """Remove wrappers that do not change a command's effects, for rules that allow; unknown options stop it."""
     while words and words[0] in _TRANSPARENT:
         rest = [word if word and not re.search(r"\s", word) else "''" for word in words[1:]]
         found = re.match(_TRANSPARENT[words[0]], "".join(f"{word} " for word in rest))

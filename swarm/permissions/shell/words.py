@@ -1,7 +1,7 @@
-"""Reads the words of a shell command: quotes, plain variables, substitutions, marks of file patterns.
+"""Reads the words of a shell command: quotes, plain variables, substitutions, file patterns.
 
-A word is given as the value that Bash would hand to the program: `r\\m`, `"rm"` and `'r'm` are all `rm`. What only a running shell knows is
-one `UNKNOWN` character; an unquoted pattern for file names keeps marks of its own.
+A word has the value that Bash would pass to the program: `r\\m`, `"rm"` and `'r'm` are all `rm`. A part that only a running shell knows
+is one `UNKNOWN` character. An unquoted pattern for file names has marks of its own.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 UNKNOWN = "\ue000"
-"""Any text at all: a variable, a substitution, a brace expansion."""
+"""Any text: a variable, a substitution, a brace expansion."""
 GLOB_MARKS = {"*": "\ue003", "?": "\ue004", "[": "\ue005"}
 """Unquoted characters that the shell replaces by file names."""
 
@@ -23,24 +23,24 @@ NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 _VARIABLE = re.compile(
     rf"\$({NAME}|[0-9@*#?$!-])|\$\{{#?{NAME}\}}|\$\{{{NAME}(:?[-+?]|##?|%%?|//?)[\w./, *?@:%+=-]*\}}"
 )
-"""An expansion that runs nothing: no code, no arithmetic and no other expansion can be in it."""
+"""An expansion that runs nothing: it contains no code, arithmetic or other expansion."""
 _CALCULATION = re.compile(r"\$\(\(((?!\+\+|--)(?:[\w +*/%()-]|\$(?=[A-Za-z_])))*?\)\)")
-"""Arithmetic that sets nothing. A variable in it is evaluated in turn, so none may hold what is known only when it runs."""
+"""Arithmetic that sets nothing. Variables in it are evaluated in turn, so their values must be known before the command runs."""
 _VISITED = re.compile(r"~[-+0-9]")
-"""The name of a folder that the shell has been in."""
+"""A tilde prefix for a folder that the shell visited before."""
 
 
 class Doubt(Exception):
-    """The command uses what is not read here; the message says what."""
+    """The command uses unsupported syntax; the message names it."""
 
 
 def literal(word: str) -> str:
-    """The word with the marks of file patterns as the characters that they were."""
+    """Return the word with the marks of file patterns as their original characters."""
     return word.translate(_LITERAL_GLOBS)
 
 
 def is_plain_name(text: str) -> bool:
-    """Whether it is the name of a variable and no more: no index, nothing to replace."""
+    """Report whether the text is only a variable's name, without an index or an expansion."""
     return re.fullmatch(NAME, text) is not None
 
 
@@ -50,7 +50,7 @@ class Word:
 
     pieces: list[str] = field(default_factory=list)
     bare: list[str] = field(default_factory=list)
-    """The same, with what was quoted or replaced as blanks: the grammar looks at no other characters."""
+    """The pieces with quoted and replaced ones as blanks, for the grammar."""
     splits: bool = False
 
     def add(self, piece: str, *, bare: bool = False) -> None:
@@ -65,7 +65,7 @@ class Word:
 
     @property
     def expands(self) -> bool:
-        """Whether braces make several words of it."""
+        """Braces expand the word to several."""
         first, last = self.unquoted.find("{"), self.unquoted.rfind("}")
         inner = self.unquoted[first:last] if 0 <= first < last else ""
         return "," in inner or ".." in inner
@@ -82,15 +82,15 @@ class WordReader:
         self.text, self.at = text, 0
         self.braces = self.calculates = False
         self.foreign = "[" in text
-        """Something in it comes from a program, from the names of files, or could be an index."""
+        """A part of the text comes from a program or from file names, or could be an index."""
 
     @abstractmethod
     def read_list(self, closing: str) -> None:
-        """Read commands, to the end of the text or behind the character that closes them."""
+        """Read commands, to the end of the text or past the closing character."""
 
     @abstractmethod
     def read_substituted(self, text: str) -> None:
-        """Read commands that stand in a text of their own."""
+        """Read commands in a separate text."""
 
     def read_word(self) -> Word:
         word, begin = Word(), self.at
@@ -140,7 +140,7 @@ class WordReader:
                 word.add(character)
 
     def _read_dollar(self, word: Word, *, quoted: bool = False) -> None:
-        """What stands behind a dollar sign; unless it is quoted, the shell may split what comes of it."""
+        """Read an expansion after a dollar sign; the shell can split its value unless it is quoted."""
         start = self.at - 1
         calculation = _CALCULATION.match(self.text, start)
         following = self.peek()
@@ -176,7 +176,7 @@ class WordReader:
     }
 
     def skip_blanks(self) -> None:
-        """Blanks, joined lines, and a comment where one can stand."""
+        """Skip blanks, joined lines and comments."""
         while True:
             if self.peek() in (" ", "\t"):
                 self.at += 1
