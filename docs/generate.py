@@ -1,6 +1,6 @@
 """Writes `docs/reference/` from the code: `python -m docs.generate`. A test asks whether it is current.
 
-What a class or a field means is said where it is written: docstrings, and the strings below fields.
+The texts come from docstrings and from the strings below fields.
 """
 
 from __future__ import annotations
@@ -80,10 +80,10 @@ def _stream() -> str:
 def _obeyed() -> str:
     parts = [
         "# Files that programs obey\n\nWrite and Edit ask about each of these names, at every depth and in any case of letters."
-        " What a command changes of them is [held or told](../sandbox.md#what-acts-later-outside). Beside them are Git's own"
+        " A change by a command is [held or reported](../sandbox.md#what-acts-later-outside). Beside them are Git's own"
         " folders, what settings of Git name, and what [hooks](../hooks.md) run.\n"
     ]
-    for title, table in (("A change is undone", UNDONE), ("A change stays and is told", TOLD)):
+    for title, table in (("A change is undone", UNDONE), ("A change stays and is reported", TOLD)):
         parts.append(f"## {title}\n\n| names | obeyed by |\n|---|---|")
         parts += [f"| {', '.join(f'`{name}`' for name in names.split())} | {who} |" for who, names in table.items()]
         parts.append("")
@@ -229,7 +229,7 @@ def _type_name(model: type, name: str) -> str:
 
 @cache
 def _field_docs(model: type) -> dict[str, str]:
-    """The strings below the fields of a class, and of those that it inherits from."""
+    """The strings below the fields of a class and of its bases."""
     docs: dict[str, str] = {}
     for each in reversed(model.__mro__):
         if not each.__module__.startswith("swarm"):

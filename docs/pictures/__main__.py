@@ -1,4 +1,4 @@
-"""Make all pictures of the documentation anew, or those named: `python -m docs.pictures [NAME…]`."""
+"""Make all pictures of the documentation, or the named ones: `python -m docs.pictures [NAME…]`."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ FOLDER = Path(__file__).parent
 
 
 def main(names: list[str]) -> None:
-    """Write them into this folder."""
+    """Write the pictures into this folder."""
 
     def wanted(known: Iterable[str]) -> list[str]:
         return [name for name in known if not names or name in names]
 
     with jobs_at_work() as jobs:
-        # The browser comes first: what is being written must not have ended.
+        # The browser comes first: the agents on its pictures must still be writing.
         taken = (take_shots(jobs, wanted(SHOTS)), take_terminals(jobs, wanted([*RUNS, *TOPS])))
         for name, data in chain(*taken):
             (FOLDER / name).write_bytes(data)

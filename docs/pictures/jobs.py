@@ -1,4 +1,4 @@
-"""The jobs that pictures are made of: real ones, on a fleet with rehearsed models, each come so far that there is something to see."""
+"""Real jobs for the pictures, on a fleet with rehearsed models, each at a moment worth showing."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Jobs:
         wait_for("the release is at work", self._is_at_work)
 
     def agent(self, job: Job, label: str) -> str:
-        """The job's agent whose label has this in it."""
+        """The job's agent whose label contains this text."""
         return next(agent.id for agent in job.agents() if label in agent.label)
 
     def _start(self, prompt: str, scenario: str, **given: Any) -> Job:
@@ -94,7 +94,7 @@ class Jobs:
 
 @contextmanager
 def jobs_at_work() -> Iterator[Jobs]:
-    """A fleet with all of them; whoever submits them has a home with hooks and MCP servers."""
+    """A fleet with all the jobs; their submitter has a home with hooks and MCP servers."""
     with closing(Fleet()) as fleet:
         home = fleet.folder / "home"
         hook = {"matcher": "Bash", "hooks": [{"type": "command", "command": _HOOK}]}

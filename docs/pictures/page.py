@@ -13,9 +13,9 @@ from tests.e2e.browser import Tab, running_chromium
 from tests.flower import running_flower
 
 _SCALE = 1.5
-"""Dots to a pixel of the page."""
+"""Image pixels for each pixel of the page."""
 _QUALITY = 0.82
-# Chromium takes PNG and makes WebP, which is a third of it.
+# Chromium captures PNG and converts it to WebP, which is a third of the size.
 _TO_WEBP = """async ([data, quality]) => {
   const picture = await createImageBitmap(await (await fetch("data:image/png;base64," + data)).blob());
   const canvas = new OffscreenCanvas(picture.width, picture.height);
@@ -27,17 +27,17 @@ _TO_WEBP = """async ([data, quality]) => {
 
 @dataclass(frozen=True)
 class Shot:
-    """What is looked at, and how."""
+    """One picture: its address and its setup."""
 
     place: Callable[[Jobs], str]
     height: int
     width: int = 1200
     see: str = ""
-    """Brought to the top before the picture is taken: a selector."""
+    """Selector of the element to scroll to the top first."""
     opened: str = ""
-    """Unfolded before: a selector."""
+    """Selector of the element to unfold first."""
     wait: str = ""
-    """What must be there before: a selector."""
+    """Selector of an element that must exist first."""
     scheme: str = "light"
 
 
@@ -57,11 +57,11 @@ SHOTS = {
     "page-limits": Shot(lambda jobs: f"#/{jobs.release.id}?panel=limits", 560),
     "page-servers": Shot(lambda jobs: f"#/{jobs.release.id}?panel=servers", 560, opened="details"),
 }
-"""By the names of their files."""
+"""All pictures by file name."""
 
 
 def take_shots(jobs: Jobs, names: list[str]) -> Iterator[tuple[str, bytes]]:
-    """Each with its file's name, as WebP."""
+    """Yield each picture as WebP, with its file name."""
     with running_flower(jobs.fleet) as flower, running_chromium() as browser:
         for name in names:
             with _looking_at(browser, flower, SHOTS[name]) as tab:
@@ -82,7 +82,7 @@ def _take(tab: Tab, shot: Shot, place: str) -> bytes:
     page.wait_for_function("() => !document.querySelector('#swarm [aria-busy=true]')")
     if shot.wait:
         page.locator(shot.wait).first.wait_for(timeout=90_000)
-    page.wait_for_timeout(600)  # for what the first patch brings
+    page.wait_for_timeout(600)  # for the first patch
     for selector, act in ((shot.opened, "(each) => each.open = true"), (shot.see, "(each) => each.scrollIntoView()")):
         if selector:
             page.locator(selector).first.evaluate(act)

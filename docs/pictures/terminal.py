@@ -24,20 +24,20 @@ from tests.e2e.terminal import Commanding, Terminal
 
 _FONTS = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
 _COLOURS = {"brown": "yellow"}
-"""What Rich calls a colour, by what pyte does."""
+"""Rich's colour names by pyte's."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """A command, and when its terminal is looked at."""
+    """A command, and the moment of its picture."""
 
     words: tuple[str, ...]
     until: str = ""
-    """When it shows this; empty: when it has ended."""
+    """Text that triggers the picture; empty: the end of the command."""
     lines: int = 40
     columns: int = 110
     alone: bool = False
-    """In a world of its own, and not on the fleet."""
+    """Run in a separate world, not on the fleet."""
 
 
 RUNS: dict[str, Callable[[Jobs], Run]] = {
@@ -58,18 +58,18 @@ TOPS: dict[str, Callable[[Jobs], str | None]] = {
     "top-fleet": lambda jobs: None,
     "top-job": lambda jobs: jobs.release.id,
 }
-"""`swarm top`, on all jobs or in one."""
+"""Pictures of `swarm top`, on all jobs or in one."""
 
 
 class _Screen(pyte.Screen):
-    """One that shows what is dim as grey; pyte knows of no dim."""
+    """A screen that shows dim text as grey, because pyte has no dim."""
 
     def select_graphic_rendition(self, *attrs: int, **more: Any) -> None:
         super().select_graphic_rendition(*(90 if each == 2 else each for each in attrs), **more)
 
 
 def take_terminals(jobs: Jobs, names: list[str]) -> Iterator[tuple[str, bytes]]:
-    """Each with its file's name, as SVG."""
+    """Yield each picture as SVG, with its file name."""
     for name in names:
         if name in TOPS:
             yield f"{name}.svg", _clean(asyncio.run(_top(jobs, TOPS[name](jobs))))
@@ -93,7 +93,7 @@ def _world(jobs: Jobs, run: Run) -> Iterator[Commanding]:
 
 
 class _OnFleet:
-    """Commands that see the fleet."""
+    """Prepare commands that see the fleet."""
 
     def __init__(self, jobs: Jobs) -> None:
         self._jobs = jobs
@@ -160,5 +160,5 @@ async def _top(jobs: Jobs, job_id: str | None) -> str:
 
 
 def _clean(svg: str) -> bytes:
-    """Without fonts that would be fetched from elsewhere: the reader's own will do."""
+    """Remove fonts that would be downloaded; the reader's own are used."""
     return _FONTS.sub("", svg).replace("&#160;", "\N{NO-BREAK SPACE}").encode()
