@@ -13,8 +13,8 @@ from swarm.core.records import AgentView
 from swarm.core.settings import Settings
 from swarm.store.store import Store
 from swarm.workspace.leftovers import (
-    AddressState,
     Leftover,
+    LeftoverState,
     choose,
     leave_alone,
     list_held,
@@ -70,7 +70,7 @@ class Housekeeper:
             return before
         return replace(one, bytes=measure(self._checkouts, one.name))
 
-    def _look(self, names: list[str]) -> dict[str, AddressState]:
+    def _look(self, names: list[str]) -> dict[str, LeftoverState]:
         """Find the states of known agents."""
         views, hints = self._store.agents.find(names), self._store.agents.hints(names)
         return {
@@ -91,7 +91,7 @@ class SpareCheckouts:
             log.info("files.spare_made", name=name)
 
 
-def _judge(view: AgentView, carried: bool) -> AddressState:
+def _judge(view: AgentView, carried: bool) -> LeftoverState:
     is_here = view.worker is None or view.worker.partition(":")[0] == socket.gethostname()
     if is_here and not view.ended:
         return "needed"

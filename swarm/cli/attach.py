@@ -34,9 +34,9 @@ def attach(
     with open_swarm() as swarm, contextlib.ExitStack() as cleanup:
         found = find_job(swarm, job)
         interrupts = cleanup.enter_context(Interrupts())
-        batch = swarm.outlasting(found.id)
+        waiting = swarm.outlasting(found.id)
         terminal = open_terminal(cleanup) if sys.stdin is not None and sys.stdin.isatty() else None
-        raise typer.Exit(_watch(batch, Job(batch, found.id), interrupts, terminal, quiet=quiet))
+        raise typer.Exit(_watch(waiting, Job(waiting, found.id), interrupts, terminal, quiet=quiet))
 
 
 def _watch(swarm: Swarm, job: Job, interrupts: Interrupts, terminal: TextIO | None, *, quiet: bool) -> int:

@@ -74,9 +74,9 @@ class Swarm:
 
     def outlasting(self, job_id: str) -> Swarm:
         """A client for watching one job: every call waits for an unavailable Redis, and reports that in the job's name."""
-        batch = copy.copy(self)
-        batch.store = self.store.outlasting(Outage(self.tell, who=job_id))
-        return batch
+        waiting = copy.copy(self)
+        waiting.store = self.store.outlasting(Outage(self.tell, who=job_id))
+        return waiting
 
     def within(self, ceiling: Ceiling) -> Swarm:
         """A client with a ceiling: submissions, messages and answers beyond it raise `BeyondCeiling`."""

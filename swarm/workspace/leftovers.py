@@ -24,7 +24,7 @@ FORGOTTEN_SECONDS = 3_600.0
 """Age before unknown files are removed: they may belong to a swarm with another Redis, or to a new agent."""
 _ASIDE = ".gone-"
 
-AddressState = Literal["needed", "kept", "free"]
+LeftoverState = Literal["needed", "kept", "free"]
 """A known agent may continue here at any moment; it has ended or moved, and its files are only here; or the hub has all of them."""
 
 
@@ -64,7 +64,7 @@ def measure(checkouts: Path, name: str) -> int:
     return size
 
 
-def choose(held: Iterable[Leftover], known: Mapping[str, AddressState], *, most_bytes: int, now: float) -> list[str]:
+def choose(held: Iterable[Leftover], known: Mapping[str, LeftoverState], *, most_bytes: int, now: float) -> list[str]:
     """Choose what to remove: old unknown files, then the least recently used that the hub has, until the rest fits."""
     rest = list(held)
     agents = [one for one in rest if one.store]

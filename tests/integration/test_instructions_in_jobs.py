@@ -48,7 +48,7 @@ name: spawning
 rules:
   - {{when: {{turn: 0, prompt: COORDINATE}}, reply: {{tools: [{calls}]}}}}
   - {{when: {{prompt: COORDINATE}}, reply: {{text: ALL}}}}
-  - {{when: {{prompt: 'AddressState orders'}}, reply: {{text: ORDERED}}}}
+  - {{when: {{prompt: 'Standing orders'}}, reply: {{text: ORDERED}}}}
   - {{reply: {{text: FREE}}}}
 """
     )

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from swarm import Job, RateLimits
+from swarm import Job, Limits
 from swarm.agent.entries import Started
 from swarm.capabilities.summaries.step import SummaryStep
 from swarm.core.settings import Settings
-from swarm.models import RateLimits as Stated
+from swarm.models import Limits as Stated
 from swarm.models.anthropic import AnthropicModel
 from swarm.models.catalogue import resolve_model
 from swarm.runtime.parts import Parts
@@ -44,7 +44,7 @@ def submit(fleet: Fleet, server: RehearsalServer, **given: Any) -> Job:
 def test_people_are_told_what_is_done_what_the_job_is_called_and_what_came_of_it(fleet: Fleet) -> None:
     fleet.start_worker(1, SWARM_SUMMARY_SECONDS="0.2")
     server = fleet.rehearse(WORK.replace("LATENCY", "0.0"))
-    job = submit(fleet, server, limits=RateLimits(budget_usd=5))
+    job = submit(fleet, server, limits=Limits(budget_usd=5))
     wait_for("a line is there", lambda: job.agents()[0].summary == "Counting the files")
     assert job.wait(30).state == "completed"
     wait_for("the digest is there", lambda: job.view().digest == "Asked to count; counted.")
@@ -63,7 +63,7 @@ def test_people_are_told_what_is_done_what_the_job_is_called_and_what_came_of_it
 def test_nobody_waits_for_a_summary_and_none_is_made_unasked(fleet: Fleet) -> None:
     fleet.start_worker(1, SWARM_SUMMARY_SECONDS="0.1")
     slow = fleet.rehearse(WORK.replace("LATENCY", "600"))
-    job = submit(fleet, slow, limits=RateLimits(max_tokens=200_000))
+    job = submit(fleet, slow, limits=Limits(max_tokens=200_000))
     view = job.wait(30)
     assert (view.state, view.title, view.digest) == ("completed", "count it all", "")
     # And the process is free for the next agent.
@@ -77,7 +77,7 @@ def test_nobody_waits_for_a_summary_and_none_is_made_unasked(fleet: Fleet) -> No
 def test_of_a_limit_they_take_a_small_share(fleet: Fleet) -> None:
     fleet.start_worker(1, SWARM_SUMMARY_SECONDS="0.1")
     server = fleet.rehearse(WORK.replace("LATENCY", "0.0"))
-    job = submit(fleet, server, limits=RateLimits(max_tokens=8_000))
+    job = submit(fleet, server, limits=Limits(max_tokens=8_000))
     assert job.wait(30).ended
     root = job.agents()[0]
     assert job.view().usage.total_tokens - root.usage.total_tokens <= 8_000 * 0.05

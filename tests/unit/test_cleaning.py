@@ -5,10 +5,10 @@ Tests of swarm/workspace/leftovers.py, tasks/housekeeping.py.
 
 from __future__ import annotations
 
-from swarm.workspace.leftovers import AddressState, Leftover, choose
+from swarm.workspace.leftovers import Leftover, LeftoverState, choose
 
 OLD, NEW = 0.0, 9_999.0
-KNOWN: dict[str, AddressState] = {"runs": "needed", "ended": "free", "later": "free", "alone": "kept"}
+KNOWN: dict[str, LeftoverState] = {"runs": "needed", "ended": "free", "later": "free", "alone": "kept"}
 HELD = [
     Leftover("runs", "job", OLD, 100),
     Leftover("ended", "job", OLD, 100),

@@ -1,6 +1,6 @@
 -- Change a memory store once. A repeat, by an agent's `cause` or a person's `token`, changes nothing and returns the first answer.
 --   op       'create' | 'write' | 'replace' | 'insert' | 'delete' | 'rename'
---   request  JSON {page, cause | token, job, agent, by, about, max_page, max_shelf, max_pages, if_version?, line?, to?, sha?, taken?}
+--   request  JSON {page, cause | token, job, agent, by, about, max_page, max_memory_store, max_pages, if_version?, line?, to?, sha?, taken?}
 --            by, about    the author for readers; JSON that describes the memory store
 --            if_version   of `write`: the page's expected version, 0: it must not exist
 --            line         of `insert`: the line before, 0: insert at the top
@@ -10,7 +10,7 @@
 --   text     the new text; `old`: of `replace`, the text that must occur exactly once
 -- Returns {'ok', publish, JSON {version, line?, around?: {first, lines}}, kill} | {'exists'} | {'missing'} | {'no file'}
 --   | {'in the way', page} | {'absent'} | {'several', lines} | {'range', lines} | {'version', current or 0} | {'within'} | {'changed'}
---   | {'same'} | {'limit', 'page' | 'shelf' | 'pages', resulting size} | {'refused', 'not live', '{}'}
+--   | {'same'} | {'limit', 'page' | 'memory_store' | 'pages', resulting size} | {'refused', 'not live', '{}'}
 
 local function split(text)
   local lines = {}
