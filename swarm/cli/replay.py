@@ -24,7 +24,7 @@ from swarm.client.event_feed import EventFeed
 from swarm.client.swarm import Job, Swarm
 from swarm.core.errors import ConfigurationError
 from swarm.replay.check import check_requests
-from swarm.replay.files import Reservation
+from swarm.replay.files import FileSource
 from swarm.replay.importer import freeze, import_past
 from swarm.replay.past import read_lines, read_past, write_lines
 from swarm.replay.redaction import Redaction, redact
@@ -158,7 +158,7 @@ def replay(given: ReplayOptions) -> None:
     From the first agent, the whole tree continues; from another agent, only that one. The old job is not changed. Exit code of --check:
     1 if a request would differ; of --score: 1 if a job did not complete, or the command failed on one.
     """
-    if given.files not in ("", *get_args(Reservation)):
+    if given.files not in ("", *get_args(FileSource)):
         raise typer.BadParameter("restore or here", param_hint="--files")
     if given.start is None and given.with_from:
         raise typer.BadParameter(

@@ -268,8 +268,8 @@ class Event(BaseModel, frozen=True):
     - `denied` (call, why), `bounded` (why), `held` (what), `hooked` (event, why), `server` (why): a refused action, or a missing resource
     - `merge` (why): the fate of the work in the agent's own copy
     - `verdict` (by, attempt, passed, summary): the verdict on the work. `summary` (sort, text)
-    - `team` (change, name), `board` (task, change, subject), `pad` (page, change, size), `memory` (memory_store, page, change): a shared resource
-      changed
+    - `team` (change, name), `board` (task, change, subject), `pad` (page, change, size), `memory` (memory_store, page, change): a
+      shared resource changed
     - `budget` (share): this share of the job's budget is used, at least four fifths. `undelivered` (webhook, notice, tries, why): a
       notification could not be delivered
     """

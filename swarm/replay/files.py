@@ -24,7 +24,7 @@ from swarm.workspace.checkouts import (
 from swarm.workspace.copies import Copies
 from swarm.workspace.git_command import call_git
 
-Reservation = Literal["", "restore", "here"]
+FileSource = Literal["", "restore", "here"]
 """Restored files or the current folder; empty: restored, if they were kept."""
 
 
@@ -48,18 +48,18 @@ class Restoring:
         self._specs = {old: AgentSpec.model_validate(past.agents[old].spec) for old in moment.lives}
         self._first = self._specs[moment.agent_id]
 
-    def lay_out(self, reservation: Reservation, folder: Path) -> Layout:
+    def lay_out(self, source: FileSource, folder: Path) -> Layout:
         """Choose the agents' folders and restore the files; `folder` is for agents without their own."""
         if self._first.is_carried:
             return self._carry()
         own = self._first.isolation != "none"
         sharing = [old for old, spec in self._specs.items() if spec.workspace == self._first.workspace]
         commit = self._moment.last_commit(sharing) or (self._first.base if own else "")
-        if reservation == "restore" and not commit:
+        if source == "restore" and not commit:
             raise ConfigurationError(
                 f"{self._past.job_id} has no old files; use --files here, or run jobs with --snapshots, --isolation worktree or a hub"
             )
-        restored = bool(commit) and reservation != "here"
+        restored = bool(commit) and source != "here"
         layout = self._place(restored, folder)
         if restored:
             layout.commit = commit

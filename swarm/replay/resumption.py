@@ -21,7 +21,7 @@ from swarm.models.catalogue import resolve_model
 from swarm.permissions.modes import at_most
 from swarm.permissions.sources import load_permission_settings
 from swarm.replay.branch import AgentChange, Moment, branch, find_moment, name_agents, without_rights
-from swarm.replay.files import Reservation, Restoring
+from swarm.replay.files import FileSource, Restoring
 from swarm.replay.importer import IMPORTED, import_past
 from swarm.replay.past import Past, carried_by
 from swarm.replay.redefinition import redefine
@@ -70,7 +70,7 @@ class Resumption:
     turn: int
     text: str = ""
     model: str | None = None
-    files: Reservation = ""
+    files: FileSource = ""
     workspace: Path | None = None
     """Folder to work in, instead of the old job's."""
     agents: Path | None = None

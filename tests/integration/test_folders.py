@@ -82,8 +82,8 @@ def test_only_folders_that_exist_and_are_no_home_count_and_a_workspaces_own_wish
     assert sum("additionalDirectories" in warning for warning in prepared.warnings) == 3
     name_folders(home)
     (at_work.workspace / ".claude").mkdir()
-    reservation = {"permissions": {"additionalDirectories": [str(home / "extra")]}}
-    (at_work.workspace / ".claude" / "settings.local.json").write_text(json.dumps(reservation))
+    settings = {"permissions": {"additionalDirectories": [str(home / "extra")]}}
+    (at_work.workspace / ".claude" / "settings.local.json").write_text(json.dumps(settings))
     prepared = prepare_order(Order("go", workspace=at_work.workspace), at_work.settings)
     assert prepared.spec.folders == [] and [grant.text for grant in prepared.grants] == [
         f"work in the folder {home / 'extra'}, too"

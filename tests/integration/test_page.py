@@ -184,7 +184,9 @@ def test_the_panel_of_memory_shows_the_project_s_pages_and_takes_the_job_s_back(
     memories.change(memory_store, "insert", "a.md", Author("scribe", job=job.id), line=1, text="from the job")
     (shown,) = site.flower.read(f"jobs/{job.id}/panel/memory")["data"]["memory_stores"]
     assert [(page["name"], page["title"], page["job"]) for page in shown["pages"]] == [("a.md", "Known", job.id)]
-    page = site.flower.read(f"jobs/{job.id}/panel/memory?memory_store={urllib.parse.quote(memory_store.id)}&page=a.md")["data"]
+    page = site.flower.read(f"jobs/{job.id}/panel/memory?memory_store={urllib.parse.quote(memory_store.id)}&page=a.md")[
+        "data"
+    ]
     assert page["text"] == "# Known\nfrom the job\n" and [each["op"] for each in page["versions"]] == [
         "create",
         "insert",
