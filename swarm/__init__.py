@@ -5,8 +5,13 @@ The public names are loaded when they are first used, so that `import swarm` cos
 
 from __future__ import annotations
 
+import os.path
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+if os.path.isfile(os.path.join(os.path.dirname(__file__), "tasks")):
+    # `tasks` and `mailbox` are links to the folders at the top of the repository; Git wrote text files instead.
+    raise ImportError("this checkout has no symbolic links; clone it again with `git clone -c core.symlinks=true`")
 
 if TYPE_CHECKING:
     from swarm.agent.spec import Limits
