@@ -30,7 +30,7 @@ def test_an_event_is_told_once_and_whoever_waits_goes_on(stack: World) -> None:
     assert "waiting for the event build/17" in stack.run("tree", question["job_id"]).stdout.decode()
 
     told = stack.run("event", "build/17", "-", stdin=b"passed & <tested>")
-    assert told.returncode == 0 and b"told build/17: 1 agent waited for it; it is kept for 1d" in told.stdout
+    assert told.returncode == 0 and b"reported build/17: 1 agent waited for it; it is kept for 1d" in told.stdout
     printed, _ = running.communicate(timeout=30)
     assert b"passed &amp; &lt;tested&gt;" in printed
 

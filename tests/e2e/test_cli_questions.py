@@ -183,7 +183,7 @@ def test_a_question_answered_elsewhere_leaves_the_terminal(desk: Desk) -> None:
     (first,) = [word for word in asked.replace("(", " ").replace(",", " ").split() if word.startswith("question-")]
     terminal.type("y")  # not yet confirmed: it must not answer the next question
     desk.do("approve", first)
-    terminal.wait_for("over: answered by user")
+    terminal.wait_for("closed: answered by user")
     terminal.wait_for("command: touch two")
     terminal.wait_for("[s]kip?")
     terminal.type("s\n")

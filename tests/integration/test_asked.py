@@ -130,7 +130,7 @@ def test_a_fork_goes_on_as_another_type_with_the_same_beginning_and_that_types_t
     assert (other.system, other.tools) == (root.system, root.tools) and other.messages[0] == root.messages[0]
     assert 'your agent type is "explore"' in str(other.messages)
     assert _history(at_work, same).tool_names() == root.tool_names()
-    assert any("forked as the same" in text for text in told) and any("leave `effort` away" in text for text in told)
+    assert any("forked as the same" in text for text in told) and any("Omit `effort`" in text for text in told)
 
 
 def test_a_running_agent_is_read_and_one_that_its_parent_stopped_goes_on(at_work: Fleet) -> None:

@@ -115,7 +115,7 @@ def test_where_nobody_is_there_the_call_is_denied_and_says_so(at_work: Fleet) ->
 
 def test_a_question_that_nobody_answers_expires_into_a_denial(at_work: Fleet) -> None:
     job = _submit(at_work, at_work.rehearse(ONE_COMMAND), mode="default", ask_seconds=1)
-    assert "nobody answered in time" in job.wait(30).text
+    assert "none came in time" in job.wait(30).text
     assert [question.state for question in at_work.swarm.questions.of_job(job.id)] == ["expired"]
 
 

@@ -14,7 +14,7 @@ from swarm import Job, Limits
 from swarm.agent.entries import Started
 from swarm.capabilities.summaries.step import SummaryStep
 from swarm.core.settings import Settings
-from swarm.models import Limits as Stated
+from swarm.models import RateLimits as Stated
 from swarm.models.anthropic import AnthropicModel
 from swarm.models.catalogue import resolve_model
 from swarm.runtime.parts import Parts

@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from swarm.core.errors import ToolError
-from swarm.tools.web import page
+from swarm.tools.web import page as module
 from swarm.tools.web.page import fetch
 from swarm.tools.web.pages import read_page
 from swarm.tools.web.reach import Reach, own_addresses, resolve
@@ -252,12 +252,12 @@ def test_other_encodings_are_read_and_pictures_are_not(server: _Server) -> None:
 
 def test_a_packed_bomb_is_cut(server: _Server) -> None:
     page = fetch(f"http://s.example:{server.port}/bomb", _open(server, "s.example"))
-    assert (len(page.body), page.complete) == (page.MAX_BYTES, False)
+    assert (len(page.body), page.complete) == (module.MAX_BYTES, False)
 
 
 @pytest.mark.parametrize("what", ["slow", "slower"])
 def test_a_server_that_drips_is_left(server: _Server, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
-    monkeypatch.setattr(page, "MAX_SECONDS", 0.3)
+    monkeypatch.setattr(module, "MAX_SECONDS", 0.3)
     with pytest.raises(ToolError, match="took longer"):
         fetch(f"http://s.example:{server.port}/{what}", _open(server, "s.example"))
 
