@@ -138,7 +138,7 @@ def test_what_redis_no_longer_keeps_is_read_anew_and_told(site: Site, tab: Tab) 
     job.wait(60)
     site.fleet.swarm.store.keyspace.client.xtrim(site.fleet.swarm.store.keyspace.key("events", job.id), maxlen=0)
     tab.hide(False)
-    expect(tab.role("status")).to_contain_text("was read anew")
+    expect(tab.role("status")).to_contain_text("was read again")
     expect(tab.role("treeitem").first).to_contain_text("completed")
     compare(site, tab, job.id)
 
