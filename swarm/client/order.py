@@ -1,7 +1,7 @@
 """The options of a job's order. Each option is defined here once, and every surface takes it from here.
 
 Surfaces are Python (`Swarm.submit`, `swarm.client.aio`, `swarm.signature`, `Swarm.map`), the commands `run` and `map`, HTTP, MCP and the
-page. `tests/unit/test_order.py` holds each of them to all options, except those named with a reason.
+page. `tests/unit/test_job_options.py` holds each of them to all options, except those named with a reason.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class JobOptions:
     """The options of every job: a single one, a line of a map, a step of a canvas."""
 
     agent: Annotated[str | None, Flag(("--agent", "-a"), "TYPE")] = None
-    """Type of the first agent. Default: `build`, or `answer` for a patient job."""
+    """Type of the first agent. Default: `build`, or `answer` for a batch job."""
     title: Annotated[str | None, Flag(metavar="TEXT")] = None
     """Name in lists. Default: the prompt."""
     workspace: Annotated[str | Path, Flag(("--workspace", "-w"), "FOLDER")] = "."
@@ -132,7 +132,7 @@ class MapOrder(JobOptions):
     """The lines: texts, or objects with fields."""
     _: KW_ONLY
     max_running: Annotated[int | None, Field(ge=1, le=100_000)] = None
-    """Lines at work at once. Default: 20, or 10,000 in a patient map."""
+    """Lines at work at once. Default: 20, or 10,000 in a batch map."""
     retries: Annotated[int, Field(ge=0, le=10)] = 0
     """How often a failed line is tried again."""
     budget_usd: Annotated[float | None, Field(gt=0)] = None

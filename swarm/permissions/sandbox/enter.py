@@ -2,7 +2,7 @@
 
 Each word is `name=value`, made by a backend from a policy. The supervisor of shell commands (`swarm.tools.launcher`)
 runs this module in its own child, which saves a second start of Python. The module therefore imports next to nothing
-and calls the kernel by number: the Landlock bindings on PyPI are pre-releases and not available with `-S`. The
+and calls the kernel by number: bindings on PyPI are not available with `-S`. The
 words `outer`, `look`, `own`, `had` and `stub` are for a supervisor and have no effect here.
 
 Guarantee: it carries out all words or ends with status 126; there is no partial sandbox.
