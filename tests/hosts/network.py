@@ -23,14 +23,14 @@ from tests.waiting import wait_for
 MODEL_PORT, HUB_PORT = 8123, 8441
 _HUB_LOOKS = f"""
 import asyncio, pathlib
-from swarm.hub.repositories import Depot
-from swarm.hub.maintenance import Jobs, Upkeep
+from swarm.hub.repositories import RepositoryStore
+from swarm.hub.maintenance import Jobs, HubMaintenance
 from swarm.core.settings import load_settings
 from swarm.store.connection import connect
 from swarm.store.store import Store
-depot = Depot(pathlib.Path("{DISK}/hub"), job_bytes=1, all_bytes=1)
+depot = RepositoryStore(pathlib.Path("{DISK}/hub"), job_bytes=1, all_bytes=1)
 jobs = Jobs(Store(connect(load_settings())), depot.folder / "redis-mark")
-asyncio.run(Upkeep(depot, jobs, retention_seconds=3600, young_seconds=0).look())
+asyncio.run(HubMaintenance(depot, jobs, retention_seconds=3600, young_seconds=0).look())
 """
 _STATION_LOOKS = """
 from swarm.core.settings import load_settings
