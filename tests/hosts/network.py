@@ -38,9 +38,9 @@ from swarm.store.store import Store
 from swarm.store.connection import connect
 from swarm.workspace import leftovers
 leftovers.FORGOTTEN_SECONDS = -1
-from swarm.tasks.housekeeping import Cleaning
+from swarm.tasks.housekeeping import Housekeeper
 settings = load_settings()
-Cleaning(settings, Store(connect(settings), settings.key_prefix))()
+Housekeeper(settings, Store(connect(settings), settings.key_prefix))()
 """
 _REDIS = ("--protected-mode", "no", "--appendonly", "yes", "--save", "", "--maxmemory-policy", "noeviction")
 
