@@ -123,7 +123,7 @@ def measure_sends(report: Report, fleet: Fleet) -> None:
     spawned = journal.stamp(Spawned(children={spec.name or "": spec.agent_id for spec in specs}))
     assert isinstance(store.agents.spawn(claim, journal.next_number, spawned, specs), Signals)
     journal.history.apply(spawned)
-    messaging = Messenger(segment)
+    messenger = Messenger(segment)
     numbers = iter(range(10**9))
 
     def send_calls(batch: int) -> float:
@@ -133,7 +133,7 @@ def measure_sends(report: Report, fleet: Fleet) -> None:
             reply = Assistant(content=calls, stop_reason="tool_use", usage=Usage(), model="bench")
             journal.append([reply])
             began = time.perf_counter()
-            messaging.send(calls)
+            messenger.send(calls)
             spent += time.perf_counter() - began
             assert not journal.history.pending
         # Nobody reads them: forgotten, so that the mailboxes are as at the beginning.

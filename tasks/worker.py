@@ -200,7 +200,7 @@ class Housekeeping(bootsteps.StartStopStep):  # type: ignore[misc]
         self._spawn("clean", CLEAN_SECONDS, Housekeeper(settings, process.runtime().store))
         self._spawn("batches", min(LOOK_EVERY_SECONDS, settings.batch_seconds), BatchSender(process.runtime()))
         for name, url in settings.brokers.items():
-            self._spawn(f"sequels-{name}", PUBLISH_SECONDS, Publishing(process.runtime().store, name, url))
+            self._spawn(f"callbacks-{name}", PUBLISH_SECONDS, Publishing(process.runtime().store, name, url))
         for name in names_of(settings):
             self._spawn(f"webhooks-{name}", DELIVER_SECONDS, Delivering(process.runtime().store, settings, name))
 

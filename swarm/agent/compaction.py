@@ -92,7 +92,7 @@ def cut_of(history: History, kept: int) -> Cut:
     return history.context.cuts[-kept]
 
 
-def wants_compaction(history: History, bounds: ContextBounds) -> Compact | Literal["last words"] | None:
+def wants_compaction(history: History, bounds: ContextBounds) -> Compact | Literal["final answer"] | None:
     """Return the compaction that precedes the next request, `last words`, or None."""
     context, tokens = history.context, history.tokens_to_send()
     asked = bounds.wanted is not None and bounds.wanted.id != context.asked
@@ -106,7 +106,7 @@ def wants_compaction(history: History, bounds: ContextBounds) -> Compact | Liter
         return None
     full = tokens > bounds.hard
     if context.failures >= MAX_FAILURES:
-        return "last words" if full else None
+        return "final answer" if full else None
     return Compact("auto", kept) if full or history.turns - context.tried_at >= TURNS_BETWEEN else None
 
 

@@ -46,7 +46,7 @@ def request_id(agent_id: str, tool_use_id: str) -> str:
 
 def callback_id(job_id: str, place: int) -> str:
     """Return the id of a job's callback at this place in the list."""
-    return f"sequel-{_digest('callback', job_id, str(place))}"
+    return f"callback-{_digest('callback', job_id, str(place))}"
 
 
 def question_id(agent_id: str, tool_use_id: str) -> str:

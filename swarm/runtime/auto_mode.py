@@ -42,8 +42,8 @@ Answer in one line: ALLOW, DENY or ASK, a colon, and the reason in a short sente
 class AutoMode:
     """Rules on the calls of one running agent."""
 
-    def __init__(self, segment: Segment, consulting: SideRequests) -> None:
-        self._segment, self._consulting = segment, consulting
+    def __init__(self, segment: Segment, side_requests: SideRequests) -> None:
+        self._segment, self._side_requests = segment, side_requests
 
     def rule(self, call: Block, verdict: Judgement) -> Ruled | None:
         """Have the small model judge a call that the mode asks about; None if it may not."""
@@ -62,13 +62,13 @@ class AutoMode:
         segment, model = self._segment, ""
         messages = [{"role": "user", "content": self._describe(call, verdict)}]
         try:
-            ask = self._consulting.asker(call["id"], segment.stop.check)
+            ask = self._side_requests.asker(call["id"], segment.stop.check)
             reply = ask(Consultation(_RULES, messages, _MAX_TOKENS))
             said = "".join(block["text"] for block in reply.content if block.get("type") == "text")
             answer, reason, model = *read_answer(said), reply.model
         except (ModelError, ToolError) as error:
             answer, reason = "ask", f"the small model could not be asked: {error}"[:_REASON_CHARACTERS]
-        spent = self._consulting.spent(call["id"])
+        spent = self._side_requests.spent(call["id"])
         usage, cost = spent.get("usage") or Usage(), spent.get("cost_usd", 0.0)
         entry = Ruled(tool_use_id=call["id"], answer=answer, reason=reason, model=model, usage=usage, cost_usd=cost)
         segment.journal.append([entry], counters=reply_counters(usage, cost, turns=0), settle=bool(spent))

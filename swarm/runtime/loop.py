@@ -145,7 +145,7 @@ class Loop:
             case Say(prompt=prompt):
                 self.journal.append([prompt])
             case AwaitMail():
-                return None if self.parts.messaging.take_mail() else self._park(Condition(mail="any"))
+                return None if self.parts.messenger.take_mail() else self._park(Condition(mail="any"))
             case End(finished=finished):
                 return self._end(finished)
             case Rest(then=then):
@@ -209,7 +209,7 @@ class Loop:
         if not self.journal.unread or not room or self.spec.batch:
             return False
         between_turns = self.history.messages[-1]["role"] == "user" and self.history.final_answer is None
-        return between_turns and self.parts.messaging.take_mail()
+        return between_turns and self.parts.messenger.take_mail()
 
     def _wait_until(self, moment: float) -> Waits | None:
         wait = moment - self.segment.claim.now()
@@ -231,7 +231,7 @@ class Loop:
             case SpawnAgents(calls=calls):
                 return self._run_approved(calls[:SPAWNED_AT_ONCE], parts.children.spawn)
             case SendMessages(calls=calls):
-                return self._run_approved(calls, parts.messaging.send)
+                return self._run_approved(calls, parts.messenger.send)
             case Wait(call=call, since=since):
                 return wait_for(self.segment, parts.toolbox, call, since)
             case CollectChildren(children=children):
@@ -265,13 +265,13 @@ class Loop:
 
     def _rest(self, then: Action) -> Outcome | None:
         # A message woke the agent: no need to try and park first.
-        if self.journal.unread and self.parts.messaging.take_mail():
+        if self.journal.unread and self.parts.messenger.take_mail():
             return None
         match park(self.segment, Condition(rest=True)):
             case Waits() as waits:
                 return waits
             case GoOn(why="mail"):
-                self.parts.messaging.take_mail()
+                self.parts.messenger.take_mail()
                 return None
             case GoOn():
                 return self._do(then)
@@ -300,7 +300,7 @@ class Loop:
             rejection=refuse_mail(self.spec, finished),
         )
         if isinstance(answer, GoOn):
-            self.parts.messaging.take_mail()
+            self.parts.messenger.take_mail()
             return None
         self.segment.publish(answer)
         self.history.apply(finished)

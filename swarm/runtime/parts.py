@@ -15,7 +15,7 @@ from swarm.runtime.isolation import Isolation
 from swarm.runtime.messenger import Messenger
 from swarm.runtime.model_call import ModelCall
 from swarm.runtime.segment import Segment
-from swarm.runtime.shared_checkout import keeping_of
+from swarm.runtime.shared_checkout import sync_of
 from swarm.runtime.side_requests import SideRequests
 from swarm.runtime.steps import Step, make_steps
 from swarm.runtime.toolbox import Toolbox
@@ -53,7 +53,7 @@ class Parts:
         return ModelCall(self.segment)
 
     @cached_property
-    def consulting(self) -> SideRequests:
+    def side_requests(self) -> SideRequests:
         """Model requests beside the conversation."""
         return SideRequests(self.segment)
 
@@ -66,7 +66,7 @@ class Parts:
     @cached_property
     def files(self) -> WorkspaceSync:
         """Synchronization of the agent's files."""
-        return keeping_of(self)
+        return sync_of(self)
 
     @cached_property
     def isolation(self) -> Isolation:
@@ -81,7 +81,7 @@ class Parts:
     @cached_property
     def approvals(self) -> Approvals:
         """Decisions about the agent's calls."""
-        return Approvals(self.segment, self.toolbox, AutoMode(self.segment, self.consulting))
+        return Approvals(self.segment, self.toolbox, AutoMode(self.segment, self.side_requests))
 
     @cached_property
     def calls(self) -> Calls:
@@ -99,7 +99,7 @@ class Parts:
         return Children(self)
 
     @cached_property
-    def messaging(self) -> Messenger:
+    def messenger(self) -> Messenger:
         """The agent's mail."""
         return Messenger(self.segment)
 

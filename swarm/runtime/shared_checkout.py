@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from swarm.runtime.parts import Parts
 
 
-def keeping_of(parts: Parts) -> WorkspaceSync:
+def sync_of(parts: Parts) -> WorkspaceSync:
     """Choose this segment's file synchronization by the agent's spec."""
     spec = parts.segment.spec
     if spec.files is None:

@@ -82,7 +82,7 @@ class Toolbox:
                 servers=finished.servers,
             )
         files = {path: at for path, at in context.files_read.items() if known.get(path) != at}
-        spent = self._parts.consulting.spent(call["id"])
+        spent = self._parts.side_requests.spent(call["id"])
         return finished.model_copy(update={"files": files, "duration_seconds": time.monotonic() - began, **spent})
 
     def look(self, call: Block, argv: list[str] | None) -> ToolFinished | str:
@@ -188,7 +188,7 @@ class Toolbox:
             tell=self._tell_progress,
             now=segment.claim.now,
             waited=waited,
-            consult=parts.consulting.asker(tool_use_id, segment.stop.check),
+            consult=parts.side_requests.asker(tool_use_id, segment.stop.check),
             reach=self._reach if segment.settings.network != "off" else None,
         )
         for step in parts.steps:

@@ -36,7 +36,7 @@ class Desk:
         segment = make_segment(claim, store)
         self.journal = segment.journal
         self.journal.load()
-        self.messaging = Messenger(segment)
+        self.messenger = Messenger(segment)
 
     def send(self, to: str, message: str = "hello", **given: Any) -> ToolFinished:
         """Make the call, as the model would; answers its result."""
@@ -51,7 +51,7 @@ class Desk:
         ]
         self.journal.append([Assistant(content=calls, stop_reason="tool_use", usage=Usage(), model="model")])
         before = self.journal.history.length
-        self.messaging.send(calls)
+        self.messenger.send(calls)
         results = [entry for entry in self.store.journals.read(self.id, before) if isinstance(entry, ToolFinished)]
         assert [result.tool_use_id for result in results] == [call["id"] for call in calls]
         assert self.journal.history.length == before + len(calls)
@@ -60,7 +60,7 @@ class Desk:
     def read(self) -> str:
         """Take all mail in; answers it as the conversation holds it."""
         before = self.journal.history.length
-        while self.messaging.take_mail():
+        while self.messenger.take_mail():
             pass
         return "\n\n".join(entry.text for entry in self.store.journals.read(self.id, before) if isinstance(entry, Mail))
 

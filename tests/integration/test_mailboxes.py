@@ -202,7 +202,7 @@ def test_only_so_much_mail_enters_one_turn(unmanned: Fleet, store: Store) -> Non
     for _ in range(8):
         office.person.send("b", "x" * MAX_BODY_BYTES)
     b = office.at("b")
-    assert b.messaging.take_mail()
+    assert b.messenger.take_mail()
     assert PAGE_BYTES - 2 * MAX_BODY_BYTES < b.journal.history.mail_taken <= PAGE_BYTES + 2_000
     assert office.unread("b") == 2 and b.journal.unread > 0
 
@@ -350,7 +350,7 @@ def test_a_worker_that_lost_its_claim_neither_sends_nor_takes(unmanned: Fleet, s
     with pytest.raises(NotOwner):
         stale.send("b")
     with pytest.raises(NotOwner):
-        stale.messaging.take_mail()
+        stale.messenger.take_mail()
     assert office.bodies("b") == []
     assert "for one of you" in fresh.read()
     assert office.unread("a") == 0

@@ -184,14 +184,14 @@ def test_a_broadcast_reaches_everybody_once_in_steps_of_bounded_size(crowd: JobW
     call = {"type": "tool_use", "id": "call-1", "name": "SendMessage", "input": {"to": "*", "message": "hello"}}
     first = Desk(store, root)
     first.journal.append([Assistant(content=[call], stop_reason="tool_use", usage=Usage(), model="model")])
-    outgoing = first.messaging._prepare(call)
+    outgoing = first.messenger._prepare(call)
     assert len(outgoing.receivers) == SIZE + 10
     sent = store.mail.send_from(root, first.journal.next_number, [outgoing.part()], {})
     assert sent.count == 1
     reached = [record.unread for record in store.agents.of(crowd.job_id)].count(1)
     assert reached == DELIVERIES_AT_ONCE, "the worker dies here"
     second = Desk(store, root)
-    second.messaging.send([call])
+    second.messenger.send([call])
     records = [record for record in store.agents.of(crowd.job_id) if record.id != crowd.root]
     assert {record.unread for record in records} == {1}
     assert store.keyspace.client.hget(store.keyspace.key("agent", crowd.root), "tools") == "1"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -31,12 +31,17 @@ MOST_OPENINGS = 12
 """Docstrings that cannot be read alone, since they begin in the middle of a thought."""
 
 
-def _files() -> Iterator[Path]:
+@cache
+def texts() -> dict[Path, str]:
+    """Return the text of each file that people read."""
+    found = [TOP / "README.md", TOP / "ARCHITECTURE.md"]
     for folder in ("swarm", "tasks", "mailbox", "docs"):
-        for path in sorted((TOP / folder).rglob("*")):
-            if path.suffix in (".py", ".lua", ".mjs", ".md", ".html") and not {"reference", "vendor"} & set(path.parts):
-                yield path
-    yield from (TOP / name for name in ("README.md", "ARCHITECTURE.md"))
+        found += sorted((TOP / folder).rglob("*"))
+    return {
+        path: path.read_text()
+        for path in found
+        if path.suffix in (".py", ".lua", ".mjs", ".md", ".html") and not {"reference", "vendor"} & set(path.parts)
+    }
 
 
 @pytest.mark.parametrize("name", PATTERNS)
@@ -44,8 +49,8 @@ def test_a_pattern_stays_rare(name: str) -> None:
     pattern, most = PATTERNS[name]
     found = [
         f"{path.relative_to(TOP)}:{number}"
-        for path in _files()
-        for number, line in enumerate(path.read_text().splitlines(), 1)
+        for path, text in texts().items()
+        for number, line in enumerate(text.splitlines(), 1)
         for _ in re.finditer(pattern, line, re.IGNORECASE)
     ]
     assert len(found) <= most, f"say it plainly (CONTRIBUTING.md#english): {', '.join(found)}"
@@ -54,9 +59,9 @@ def test_a_pattern_stays_rare(name: str) -> None:
 def test_docstrings_can_be_read_alone() -> None:
     found = [
         f"{path.relative_to(TOP)}:{statement.lineno}"
-        for path in _files()
+        for path, text in texts().items()
         if path.suffix == ".py"
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(ast.parse(text))
         if isinstance(body := getattr(node, "body", None), list)
         for statement in body
         if isinstance(statement, ast.Expr)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 TOP = Path(__file__).parents[2]
@@ -21,22 +22,21 @@ SHARED = {
 """Names that users know from two places."""
 
 
-def test_no_two_modules_define_classes_of_one_name() -> None:
-    homes = defaultdict(set)
+@cache
+def homes() -> dict[str, set[str]]:
+    """Return the modules that define each class name; a leading underscore does not make another name."""
+    found = defaultdict(set)
     for folder in ("swarm", "tasks", "mailbox"):
         for path in (TOP / folder).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text())):
                 if isinstance(node, ast.ClassDef):
-                    homes[node.name.lstrip("_")].add(str(path.resolve().relative_to(TOP)))
-    assert {name: sorted(paths) for name, paths in homes.items() if len(paths) > 1 and name not in SHARED} == {}
+                    found[node.name.lstrip("_")].add(str(path.resolve().relative_to(TOP)))
+    return found
+
+
+def test_no_two_modules_define_classes_of_one_name() -> None:
+    assert {name: sorted(paths) for name, paths in homes().items() if len(paths) > 1 and name not in SHARED} == {}
 
 
 def test_each_shared_name_is_still_shared() -> None:
-    names = [
-        node.name
-        for folder in ("swarm", "tasks", "mailbox")
-        for path in (TOP / folder).rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.ClassDef)
-    ]
-    assert {name for name in SHARED if names.count(name) < 2} == set()
+    assert {name for name in SHARED if len(homes()[name]) < 2} == set()
