@@ -10,12 +10,14 @@ import sys
 from bench.measure import Report
 
 NAMES = (
+    "counts",
     "turn_cpu",
     "fanout",
     "start_latency",
     "walks",
     "instructions",
     "memory",
+    "pools",
     "tree",
     "park_wake",
     "journal",
@@ -29,6 +31,7 @@ NAMES = (
     "messages",
     "long_life",
     "compaction",
+    "submit",
     "throughput",
     "quick_start",
     "help",
@@ -37,6 +40,7 @@ NAMES = (
     "snapshot",
     "page",
     "page_view",
+    "history",
 )
 
 
@@ -48,6 +52,10 @@ def main() -> int:
         "--agents", type=int, default=20_000, help="how many agents `parked` and `giant` make (up to 100000)"
     )
     parser.add_argument("--concurrency", type=int, default=64, help="pool processes of `throughput`")
+    parser.add_argument("--accept", action="store_true", help="make what `counts` finds the budgets")
+    parser.add_argument(
+        "--record", action="store_true", help="`history` keeps this run's figures; alone, those of `counts`"
+    )
     chosen = parser.parse_args()
     unknown = set(chosen.names) - set(NAMES)
     if unknown:

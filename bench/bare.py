@@ -53,13 +53,19 @@ def _results(content: list[Any], folder: Path) -> list[dict[str, Any]]:
     ]
 
 
-def live(client: Any, opening: RequestPrefix, folder: Path, turn_cpu: list[float] | None = None) -> int:
-    """One conversation to its end with `messages.stream`; answers its number of turns."""
+def live(
+    client: Any, opening: RequestPrefix, folder: Path, turn_cpu: list[float] | None = None, *, streaming: bool = True
+) -> int:
+    """One conversation to its end with `messages.stream` or `messages.create`; answers its number of turns."""
     messages: list[Any] = [{"role": "user", "content": opening.prompt}]
     for turn in range(1, 100_000):
         began = time.process_time()
-        with client.messages.stream(**opening.request(messages)) as stream:
-            reply = stream.get_final_message()
+        if streaming:
+            with client.messages.stream(**opening.request(messages)) as stream:
+                reply = stream.get_final_message()
+        else:
+            # The SDK refuses so many tokens without streaming unless a time limit is given.
+            reply = client.messages.create(**opening.request(messages), timeout=600)
         if turn_cpu is not None:
             turn_cpu.append(time.process_time() - began)
         messages.append({"role": "assistant", "content": reply.content})

@@ -11,6 +11,8 @@ from argparse import Namespace
 from bench.measure import Report, alternate
 
 ROUNDS = 15
+COMMAND = "from swarm.cli import main; main()"
+"""What the installed script `swarm` runs."""
 
 
 def run(report: Report, chosen: Namespace) -> None:
@@ -21,8 +23,8 @@ def run(report: Report, chosen: Namespace) -> None:
         subprocess.run([sys.executable, *arguments], stdout=subprocess.DEVNULL, check=True)
         return time.monotonic() - began
 
-    ours, theirs = alternate(ROUNDS, lambda: timed("-m", "swarm", "--help"), lambda: timed("-c", "import typer, rich"))
+    ours, theirs = alternate(ROUNDS, lambda: timed("-c", COMMAND, "--help"), lambda: timed("-c", "import typer, rich"))
     report.note(
         f"swarm --help {statistics.median(ours) * 1e3:.0f} ms, imports {statistics.median(theirs) * 1e3:.0f} ms"
     )
-    report.figure("help", statistics.median(ours) / statistics.median(theirs), "×", target=1.3)
+    report.figure("help", statistics.median(ours) / statistics.median(theirs), "×", target=1.1)

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Report:
-    """Prints figures as they come and remembers which missed their target."""
+    """Prints figures as they come, keeps them, and remembers which missed their target."""
 
     missed: list[str] = field(default_factory=list)
+    figures: dict[str, float] = field(default_factory=dict)
 
     def note(self, text: str) -> None:
         """Print a figure without a target."""
@@ -19,6 +20,7 @@ class Report:
 
     def figure(self, name: str, value: float, unit: str, *, target: float) -> None:
         """Print a figure that must not be above its target."""
+        self.figures[name] = value
         ok = value <= target
         if not ok:
             self.missed.append(name)

@@ -46,7 +46,7 @@ def run(report: Report, chosen: Namespace) -> None:
 
         _, imports = alternate(ROUNDS, cold_then_kept, sdk)
     report.note(f"importing the SDK alone: {statistics.median(imports):.2f} s")
-    for kind, target in (("cold", 4.0), ("kept", 1.0)):
+    for kind, target in (("cold", 2.5), ("kept", 1.0)):
         report.figure(f"quick_start, {kind}: first request after", statistics.median(first[kind]), " s", target=target)
         report.figure(f"quick_start, {kind}: prompt back after", statistics.median(back[kind]), " s", target=0.5)
 

@@ -128,14 +128,14 @@ def run_agent(self: AgentTask, payload: object) -> FlowerRow:
             log.warning("agent.not_begun", agent_id=agent_id, why=error)
             return FlowerRow("open", "not begun")
         finally:
-            if stop.requested:
+            if stop.requested and not stop.event.is_set():
                 runtime.forget_models()
 
 
 def _run(task: AgentTask, runtime: process.Runtime, known: Payload, stop: Stop) -> FlowerRow:
     agent_id, patience = known.agent, _Patience(stop)
-    store = runtime.store.outlasting(Outage(patience.tell, who=agent_id, check=patience.check))
-    if heartbeat.serves_all():
+    store = runtime.store.outlasting(Outage(patience.tell, who=agent_id, check=patience.check, answered=True))
+    if process.serves(known.job):
         # The claim itself includes all checks.
         claim = store.agents.claim(agent_id, process.worker_name(), runtime.settings.lease_seconds, known.told())
         if not (isinstance(claim, Refused) and claim.why in ("contradicted", "unknown", "wants")):

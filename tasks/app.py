@@ -30,13 +30,8 @@ def celery_settings(settings: Settings) -> dict[str, Any]:
             "socket_timeout": WORKER_TIMEOUT_SECONDS,
             "socket_connect_timeout": WORKER_TIMEOUT_SECONDS,
             "health_check_interval": 5,
-            # Messages are acknowledged before they run, so this never redelivers a running agent. Only messages that a worker took before
-            # it died return, and are refused.
-            "visibility_timeout": 300,
-            # Kombu's default names would be shared by all users of a database.
-            "unacked_key": f"{settings.key_prefix}:unacked",
-            "unacked_index_key": f"{settings.key_prefix}:unacked_index",
-            "unacked_mutex_key": f"{settings.key_prefix}:unacked_mutex",
+            # A taken message is recorded nowhere: the outbox offers its agent until a worker claims it.
+            "ack_emulation": False,
             **broker_transport_options(url),
         },
         "broker_connection_retry_on_startup": True,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
 from celery.app.amqp import AMQP
 from kombu import Connection
-from kombu.transport import redis
+from kombu.connection import ConnectionPool, PooledConnection
 from kombu.utils.encoding import bytes_to_str
 from redis import Redis
 
@@ -32,27 +34,15 @@ def _is_message(raw: bytes) -> bool:
     return True
 
 
-class _QoS(redis.QoS):  # type: ignore[misc]
-    """Kombu's record of unacknowledged messages, which forgets unreadable ones."""
-
-    def restore_by_tag(self, tag: Any, client: Any = None, leftmost: bool = False) -> None:
-        try:
-            super().restore_by_tag(tag, client, leftmost)
-        except (ValueError, TypeError, RecursionError) as error:
-            self._remove_from_indices(tag).execute()
-            log_refusal(PayloadRefused(f"a kept message that cannot be read: {type(error).__name__}"))
-
-
 @cache
 def sparing(channel: type[Any]) -> type[Any]:
     """Make the transport's channel keep its Redis client.
 
-    Kombu makes a client for each message sent, taken or acknowledged: a sixth of the main process's work. All clients are alike. Only
-    their connections differ, and those still come from the channel's pool.
+    Kombu makes a client for each message sent: a fifth of a process's calls from a spawn to its park. All clients are alike. Only their
+    connections differ, and those still come from the channel's pool.
     """
 
     class Sparing(channel):  # type: ignore[misc]
-        QoS = _QoS
         _spared: Any = None
 
         def _get_client(self) -> type[Redis]:
@@ -73,18 +63,47 @@ def sparing(channel: type[Any]) -> type[Any]:
                 self._spared = super()._create_client()
             return self._spared
 
+        @contextmanager
+        def together(self) -> Iterator[None]:
+            """Send the messages that are put meanwhile in one round trip."""
+            client = self._create_client()
+            self._spared = client.pipeline(transaction=False)
+            try:
+                yield
+                self._spared.execute()
+            finally:
+                self._spared = client
+
     return Sparing
 
 
-class SparingConnection(Connection):  # type: ignore[misc]
-    """A connection whose channels keep their client."""
+class _SparingTransport:
+    """Makes a connection's transport with channels that keep their client."""
 
     def create_transport(self) -> Any:
         """Make the transport of the connection's URL."""
-        transport = super().create_transport()
+        transport = super().create_transport()  # type: ignore[misc]
         if hasattr(transport.Channel, "_create_client"):
             transport.Channel = sparing(transport.Channel)
         return transport
+
+
+class _SparingPooledConnection(_SparingTransport, PooledConnection):  # type: ignore[misc]
+    pass
+
+
+class _SparingPool(ConnectionPool):  # type: ignore[misc]
+    def new(self) -> PooledConnection:
+        """Make one more connection. Kombu's own pool names its class."""
+        return _SparingPooledConnection(self, **dict(self.connection._info(resolve=False)))
+
+
+class SparingConnection(_SparingTransport, Connection):  # type: ignore[misc]
+    """A connection whose channels keep their client, as do those of its pool."""
+
+    def Pool(self, limit: int | None = None, **options: Any) -> ConnectionPool:
+        """Make a pool of such connections."""
+        return _SparingPool(self, limit, **options)
 
 
 class SparingAMQP(AMQP):  # type: ignore[misc]

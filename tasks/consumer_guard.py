@@ -170,7 +170,7 @@ class Silence:
         queued = set(list_queued(runtime.store, runtime.settings.key_prefix))
         lost = [agent_id for agent_id in runtime.store.leases.called() if agent_id not in queued]
         if lost:
-            publish_agents(app, runtime.store, lost)
+            publish_agents(app, runtime.store, runtime.store.agents.hints(lost))
             log.warning("messages.sent_again", agents=len(lost))
         self._swallowed = False
 

@@ -106,6 +106,6 @@ def _fetch(store: Store, agent_ids: list[str]) -> None:
 
 
 def _send_to_self(store: Store, agent_ids: list[str]) -> None:
-    publish_agents(app, store, agent_ids, queue=own_queue())
+    publish_agents(app, store, store.agents.hints(agent_ids), queue=own_queue())
     # A worker that ends leaves no queue behind; unread messages stay in the outbox.
     store.fleet.keep_queue(own_queue(), QUEUE_SECONDS)

@@ -6,16 +6,12 @@ import json
 import mmap
 import socket
 import time
+from collections import ChainMap
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
-from swarm.agent.needs import ANY_MODEL, SERVERS, Has, offer
-from swarm.capabilities.mcp.broker_client import can_start_broker
-from swarm.capabilities.webhooks.addresses import names_of
-from swarm.capabilities.webhooks.notices import Webhooks
+from swarm.agent.needs import ANY_MODEL, Has, offer
 from swarm.core.settings import Settings
-from swarm.definitions.mcp.servers import server_keys
-from swarm.local.records import read_job
 from swarm.models.connection import explain_missing
 from swarm.permissions.sandbox import Backend, choose_backend
 from swarm.store.callbacks import Callbacks
@@ -48,10 +44,9 @@ def prepare() -> None:
 def has() -> Has:
     """Describe this worker's current offers."""
     settings = process.worker_settings()
-    only_job = settings.only_job if settings.job_file is None else read_job(settings.job_file)
     hub = {"hub": settings.hub, "checkouts": str(settings.checkouts_folder())} if settings.hub else {}
     return Has(
-        only_job=only_job,
+        only_job=process.only_job(),
         lacks=_lacks(settings),
         **hub,
         offers=_offers(),
@@ -71,12 +66,6 @@ def _lacks(settings: Settings) -> dict[str, str]:
     if missing := explain_missing(settings):
         return {ANY_MODEL: missing}
     return {model: why for model, (until, why) in _read_refusals().items() if until > time.time()}
-
-
-def serves_all() -> bool:
-    """Whether this worker, as far as it knows, can serve every agent without special needs."""
-    settings = process.worker_settings()
-    return settings.only_job is None and settings.job_file is None and not _lacks(settings)
 
 
 @cache
@@ -103,14 +92,14 @@ def names() -> tuple[str, ...]:
 
 @cache
 def _offers() -> dict[str, str]:
-    """Offers that not every worker has. Capabilities of only some workers add theirs here."""
+    """Offers that not every worker has."""
     settings = process.worker_settings()
     tags = settings.tag_names()
     tools = find_offers(tags, sandboxed=isinstance(choose_backend(settings.sandbox), Backend))
     offers = {offer("tool", name): version for name, version in tools.items()}
     host = {offer("host", socket.gethostname()): ""}
-    servers = {offer("mcp", key): "" for key in (SERVERS, *server_keys(settings))} if can_start_broker() else {}
-    return dict(sorted({**offers, **host, **servers, **{offer("tag", tag): "" for tag in tags}}.items()))
+    added = [one.offers() for one in process.runtime().additions]
+    return dict(sorted(ChainMap(offers, host, {offer("tag", tag): "" for tag in tags}, *map(dict, added)).items()))
 
 
 def note_refusal(model: str, why: str) -> None:
@@ -126,11 +115,11 @@ def note_refusal(model: str, why: str) -> None:
 
 def announce() -> None:
     """Send this worker's heartbeat to the fleet."""
-    process.runtime().store.fleet.announce(process.worker_name(), has(), ANNOUNCED_SECONDS)
+    offered = has()
+    process.note_lacks(bool(offered.lacks))
+    process.runtime().store.fleet.announce(process.worker_name(), offered, ANNOUNCED_SECONDS)
     if brokers := process.runtime().settings.brokers:
         Callbacks(process.runtime().store.keyspace).know(brokers)
-    if names := names_of(process.runtime().settings):
-        Webhooks(process.runtime().store.keyspace).know(names)
 
 
 def _read_refusals() -> dict[str, tuple[float, str]]:

@@ -24,16 +24,20 @@ from kombu import pools
 
 from swarm.agent.programs import ProgramModel
 from swarm.agent.spec import AgentSpec
-from swarm.capabilities.hooks.files import read_managed
+from swarm.core.capabilities import capabilities, load
 from swarm.core.errors import ToolError
 from swarm.core.log import EventLog
 from swarm.core.settings import Settings, load_settings
+from swarm.local.records import read_job
 from swarm.models import Model
+from swarm.models.interruption import interrupt_reading
 from swarm.permissions.sandbox import Backend, NoSandbox, choose_backend, close_to_others
+from swarm.runtime.additions import WorkerPart
 from swarm.runtime.segment import Stop
 from swarm.store.connection import WORKER_TIMEOUT_SECONDS, connect
 from swarm.store.durable import Disk
 from swarm.store.store import Store
+from swarm.store.values import Signals
 from swarm.tasks.app import app
 from swarm.tasks.publish import carry_out
 from swarm.tools.outside import find_outside_tools
@@ -53,8 +57,7 @@ class Runtime:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         find_outside_tools(settings.tools)
-        if settings.managed_hooks is not None:
-            read_managed(settings.managed_hooks)  # a worker without them takes no agent
+        self.additions: list[WorkerPart] = [load(one.worker)(settings) for one in capabilities().values() if one.worker]
         self.store = Store(connect(settings, timeout_seconds=WORKER_TIMEOUT_SECONDS), settings.key_prefix)
         self.disk = Disk(self.store.keyspace, settings.durability)
         self._models: dict[str | None, AnthropicModel] = {}
@@ -77,6 +80,14 @@ class Runtime:
                 self._models[url] = model
             return model
 
+    def is_draining(self) -> bool:
+        """Whether this worker takes on nothing new."""
+        return draining()
+
+    def publish(self, effect: Signals) -> None:
+        """Send a step's signals."""
+        carry_out(app, self.store, effect)
+
     def forget_models(self) -> None:
         """Make new clients from now on: an interrupted call may have left the old one locked."""
         with self._lock:
@@ -90,6 +101,7 @@ _for_children: Runtime | None = None
 """Made before the fork, unused by the main process, so children inherit no held lock."""
 _running: dict[str, Stop] = {}
 _draining: mmap.mmap | None = None
+_lacks: mmap.mmap | None = None
 _to_stop: mmap.mmap | None = None
 _to_stop_lock = threading.Lock()
 _drops: mmap.mmap | None = None
@@ -167,11 +179,12 @@ def running(agent_id: str) -> Iterator[Stop]:
 
 
 def stop_here(agent_id: str) -> bool:
-    """Stop a segment of this process."""
+    """Stop a segment of this process, which runs on another thread."""
     stop = _running.get(agent_id)
     if stop is not None:
         stop.requested = True
         stop.event.set()
+        interrupt_reading(stop.thread)
     return stop is not None
 
 
@@ -196,7 +209,7 @@ def _on_stop_signal(signum: int, frame: FrameType | None) -> None:
 
 def prepare_main() -> None:
     """Prepare the main process to fork: its name, shared flags, and frozen heavy imports."""
-    global _draining, _to_stop, _drops, _main_pid, _for_children
+    global _draining, _lacks, _to_stop, _drops, _main_pid, _for_children
     from swarm.models.anthropic import preload
     from swarm.models.catalogue import load_models
 
@@ -205,6 +218,8 @@ def prepare_main() -> None:
     worker_name()
     _main_pid = os.getpid()
     _draining = mmap.mmap(-1, 1)
+    _lacks = mmap.mmap(-1, 1)
+    note_lacks(True)
     _to_stop = mmap.mmap(-1, _STOP_WIDTH * 256)
     _drops = mmap.mmap(-1, 8)
     for fault in find_outside_tools(settings.tools):
@@ -213,7 +228,7 @@ def prepare_main() -> None:
     load_models(settings.prices_file)
     runtime()
     _for_children = Runtime(settings)
-    _warm_up_tools()
+    _warm_up_tools(settings)
     _warm_up_celery()
     _choose_sandbox(settings)
     gc.collect()
@@ -221,11 +236,12 @@ def prepare_main() -> None:
     gc.freeze()
 
 
-def _warm_up_tools() -> None:
+def _warm_up_tools(settings: Settings) -> None:
     """Import every tool, compile its schema's validator, and load the modules that judge calls."""
     from swarm.permissions.path_rules import check_path_spec
-    from swarm.tools.registry import offered_tools, validate_input
+    from swarm.tools.registry import offered_tools, tools_here, validate_input
 
+    tools_here(settings.sandbox, settings.tags)
     for tool in offered_tools():
         try:
             validate_input(tool, {})
@@ -287,6 +303,23 @@ def is_set_aside() -> bool:
 def draining() -> bool:
     """Whether this worker is shutting down or drained."""
     return _draining is not None and _draining[0] != 0
+
+
+def note_lacks(found: bool) -> None:
+    """Tell all processes of this worker whether it lacks a model."""
+    if _lacks is not None:
+        _lacks[0] = found
+
+
+def serves(job_id: str) -> bool:
+    """Whether this worker can serve the agents of a job that have no special needs, as far as it knows."""
+    return _lacks is not None and not _lacks[0] and only_job() in (None, job_id)
+
+
+def only_job() -> str | None:
+    """The only job that this worker serves; empty: none now, None: any."""
+    settings = worker_settings()
+    return settings.only_job if settings.job_file is None else read_job(settings.job_file)
 
 
 def report_dead(agent_id: str) -> None:

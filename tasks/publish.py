@@ -8,10 +8,12 @@ leases.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Literal
 
 from celery import Celery
+from kombu import Producer
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from swarm.core.errors import PayloadRefused
@@ -57,25 +59,22 @@ def settle(app: Celery, store: Store, job_id: str, *, until: float = float("inf"
 
 def _tell(app: Celery, store: Store, effect: Signals) -> None:
     if effect.publish:
-        publish_agents(app, store, effect.publish)
+        publish_agents(app, store, map(Hint.read, effect.publish))
     if effect.kill:
         app.control.broadcast(STOP_COMMAND, arguments={"agents": list(effect.kill)}, reply=False)
 
 
-def publish_agents(app: Celery, store: Store, agent_ids: Sequence[str], *, queue: str | None = None) -> None:
-    """Send a wake-up for each of these queued agents, to all workers or to the queue of one.
+def publish_agents(app: Celery, store: Store, hints: Iterable[Hint | None], *, queue: str | None = None) -> None:
+    """Send a wake-up for each of these agents that is queued, to all workers or to the queue of one, in one round trip.
 
     Agents with carried files go first to the host that has the files, including those ignored by git. It fetches nothing.
     """
-    hints = store.agents.hints(agent_ids)
-    carried = [each for each, hint in zip(agent_ids, hints, strict=True) if hint and hint.carried and queue is None]
-    near = store.fleet.send_near(carried, NEAR_SECONDS)
-    with app.producer_pool.acquire(block=True) as producer:
-        for agent_id, hint in zip(agent_ids, hints, strict=True):
-            if hint is None or hint.state != "queued":
-                continue
+    queued = [hint for hint in hints if hint is not None and hint.state == "queued"]
+    near = store.fleet.send_near([hint.agent for hint in queued if hint.carried and queue is None], NEAR_SECONDS)
+    with app.producer_pool.acquire(block=True) as producer, _together(producer, len(queued)):
+        for hint in queued:
             payload = Payload(
-                agent=agent_id,
+                agent=hint.agent,
                 job=hint.job,
                 parent=hint.parent,
                 depth=hint.depth,
@@ -85,8 +84,8 @@ def publish_agents(app: Celery, store: Store, agent_ids: Sequence[str], *, queue
             app.send_task(
                 TASK_NAME,
                 args=(payload.model_dump(mode="json"),),
-                task_id=agent_id,
-                queue=f"{app.conf.task_default_queue}.{near[agent_id]}" if agent_id in near else queue,
+                task_id=hint.agent,
+                queue=f"{app.conf.task_default_queue}.{near[hint.agent]}" if hint.agent in near else queue,
                 # Prompts stay out of logs and Flower. A row shows a readable name; a root's label is made from its prompt.
                 argsrepr=hint.label if hint.parent else f"{hint.definition}: {hint.job}",
                 kwargsrepr="{}",
@@ -101,6 +100,12 @@ def publish_agents(app: Celery, store: Store, agent_ids: Sequence[str], *, queue
     for worker in set(near.values()):
         # A worker that ends leaves no queue behind; its unread messages go to others.
         store.fleet.keep_queue(f"{app.conf.task_default_queue}.{worker}", QUEUE_SECONDS)
+
+
+def _together(producer: Producer, count: int) -> AbstractContextManager[None]:
+    """Send several messages in one round trip, where the transport can."""
+    together = getattr(producer.channel, "together", None)
+    return nullcontext() if together is None or count < 2 else together()
 
 
 # -- the message --------------------------------------------------------------------------------------------------

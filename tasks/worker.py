@@ -21,9 +21,7 @@ from celery import bootsteps, signals
 from celery.worker import state as worker_state
 from celery.worker.control import control_command
 
-from swarm.capabilities.mcp.host import end_orphans
-from swarm.capabilities.webhooks.addresses import names_of
-from swarm.core.errors import SwarmError, UnknownAgent
+from swarm.core.errors import ConfigurationError, SwarmError
 from swarm.core.log import EventLog, shape_lines
 from swarm.core.settings import load_settings
 from swarm.local.exposure import find_exposures
@@ -34,14 +32,13 @@ from swarm.store.outage import RedisError
 from swarm.store.store import Store
 from swarm.tasks import heartbeat, process
 from swarm.tasks.app import app
-from swarm.tasks.batches import LOOK_EVERY_SECONDS, BatchSender
 from swarm.tasks.callbacks import PUBLISH_SECONDS, Publishing, Stranded
 from swarm.tasks.consumer import TimerCare, obey_drain
 from swarm.tasks.consumer_guard import LOOK_SECONDS, Hearing, Silence, list_queued
 from swarm.tasks.fetcher import FETCH_SECONDS, Fetching, Rung
 from swarm.tasks.housekeeping import CLEAN_SECONDS, SPARE_SECONDS, Housekeeper, SpareCheckouts
 from swarm.tasks.publish import STOP_COMMAND, TASK_NAME, carry_out, settle
-from swarm.tasks.webhooks import DELIVER_SECONDS, Delivering
+from swarm.tasks.thread_pool import choose_pool
 from swarm.tools.background import kill_orphans
 
 log = EventLog("swarm.worker")
@@ -64,9 +61,16 @@ def _shape_lines(logger: logging.Logger, **_: Any) -> None:
 
 
 @signals.worker_init.connect  # type: ignore[untyped-decorator]
-def _prepare_main(**_: Any) -> None:
+def _prepare_main(sender: Any = None, **_: Any) -> None:
+    if sender is not None:
+        try:
+            sender.pool_cls = choose_pool(sender.pool_cls)
+        except ConfigurationError as error:
+            raise SystemExit(str(error)) from error  # Celery only logs other exceptions
     # Our own lines report an agent's outcome; to Celery every returned result is a success.
     logging.getLogger("celery.app.trace").setLevel(logging.WARNING)
+    # Nor is a delivery worth a line of the main process: its process says what came of it.
+    logging.getLogger("celery.worker.strategy").setLevel(logging.WARNING)
     # A log line per model request says nothing that the journal does not.
     logging.getLogger("httpx2").setLevel(logging.WARNING)
     bound_last_wait()
@@ -198,17 +202,19 @@ class Housekeeping(bootsteps.StartStopStep):  # type: ignore[misc]
         self._spawn("silence", LOOK_SECONDS, Silence())
         self._spawn("spare", SPARE_SECONDS, SpareCheckouts(settings))
         self._spawn("clean", CLEAN_SECONDS, Housekeeper(settings, process.runtime().store))
-        self._spawn("batches", min(LOOK_EVERY_SECONDS, settings.batch_seconds), BatchSender(process.runtime()))
         for name, url in settings.brokers.items():
             self._spawn(f"callbacks-{name}", PUBLISH_SECONDS, Publishing(process.runtime().store, name, url))
-        for name in names_of(settings):
-            self._spawn(f"webhooks-{name}", DELIVER_SECONDS, Delivering(process.runtime().store, settings, name))
+        for addition in process.runtime().additions:
+            for duty in addition.duties(process.runtime()):
+                self._spawn(*duty, at_once=True)
 
-    def _spawn(self, name: str, every_seconds: float, work: Callable[[], float | None]) -> None:
+    def _spawn(
+        self, name: str, every_seconds: float, work: Callable[[], float | None], *, at_once: bool = False
+    ) -> None:
         """Repeat work at this interval, or sooner if it returns when it is due again."""
 
         def loop() -> None:
-            pause = every_seconds
+            pause = 0.0 if at_once else every_seconds
             while not self._stop.wait(pause):
                 due = _attempt(name, work)
                 pause = every_seconds if due is None else min(due, every_seconds)
@@ -316,7 +322,6 @@ class Sweeper:
         if time.monotonic() >= self._orphans_at:
             self._orphans_at = time.monotonic() + ORPHAN_SWEEP_SECONDS
             kill_orphans(scratch_root(settings), partial(_is_alive, store))
-            end_orphans(settings, partial(_is_over, store))
         every = max(0.2, settings.sweep_seconds * 0.9)
         turn = store.leases.begin_sweep(process.worker_name(), every, settings.lease_seconds)
         known_at = time.monotonic()
@@ -343,13 +348,6 @@ class Sweeper:
         for job_id in store.jobs.unsettled():
             settle(app, store, job_id, until=until)
         self._tell_stranded(store)
-
-
-def _is_over(store: Store, job_id: str) -> bool:
-    try:
-        return store.jobs.get(job_id).ended
-    except UnknownAgent:
-        return True
 
 
 def _is_alive(store: Store, agent_id: str) -> bool:

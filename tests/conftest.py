@@ -31,7 +31,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if skipped:
         terminalreporter.write_line(count_skips(report.longrepr[2] for report in skipped))
     if cache := getattr(config, "cache", None):
-        cache.set("swarm/skipped", sorted({report.nodeid for report in skipped}))
+        # Beside those of an earlier run, of other tests.
+        cache.set("swarm/skipped", sorted({*cache.get("swarm/skipped", []), *(report.nodeid for report in skipped)}))
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Mapping
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +27,13 @@ _REQUEST_BYTES = 1 << 18
 class Forked:
     """A process as `subprocess.Popen` shows it, as far as tests look."""
 
-    def __init__(self, argv: list[str], *, env: Mapping[str, str], cwd: Path, log: Path) -> None:
+    def __init__(
+        self, argv: list[str], *, env: Mapping[str, str], cwd: Path, log: Path, after: str | None = None
+    ) -> None:
+        """Run `celery` with these arguments, `after` this module's `install`."""
         log.touch()
         self._original = _original()
-        self.pid: int = self._original.ask(argv=argv, env=dict(env), cwd=str(cwd), log=str(log))
+        self.pid: int = self._original.ask(argv=argv, env=dict(env), cwd=str(cwd), log=str(log), after=after)
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
@@ -87,7 +91,7 @@ def _serve(line: socket.socket) -> bool:
     return False
 
 
-def _become(argv: list[str], env: dict[str, str], cwd: str, log: str) -> None:
+def _become(argv: list[str], env: dict[str, str], cwd: str, log: str, after: str | None) -> None:
     os.setsid()
     os.chdir(cwd)
     os.environ.clear()
@@ -98,6 +102,8 @@ def _become(argv: list[str], env: dict[str, str], cwd: str, log: str) -> None:
     os.close(output)
     sys.path[0] = cwd
     sys.argv = argv
+    if after is not None:
+        import_module(after).install()
 
 
 def main() -> None:

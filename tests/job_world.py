@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from xml.sax.saxutils import unescape
 
@@ -25,6 +25,7 @@ from swarm.capabilities.team.teams import Teams
 from swarm.core.ids import child_agent_id, new_job_id, root_agent_id
 from swarm.definitions.catalogue import load_catalogue
 from swarm.mailbox import Message, render_mail
+from swarm.store.slots import CallEnd
 from swarm.store.store import Store
 from swarm.store.values import Claim, GoOn, Signals
 from tests.fleet import Fleet
@@ -33,6 +34,18 @@ from tests.fleet import Fleet
 def open_store(fleet: Fleet, kind: type[redis.Redis] = redis.Redis) -> Store:
     """A swarm of its own in the fleet's Redis."""
     return Store(kind.from_url(fleet.url, decode_responses=True), f"t{secrets.token_hex(4)}")
+
+
+def count_commands(store: Store, act: Callable[[], Any]) -> int:
+    """The number of commands that Redis carries out for `act`, those inside of steps included."""
+
+    def told() -> int:
+        calls = store.keyspace.client.info("commandstats").items()
+        return sum(each["calls"] for name, each in calls if name != "cmdstat_info")
+
+    before = told()
+    act()
+    return told() - before
 
 
 class StoredJob:
@@ -120,9 +133,9 @@ class JobWorld(StoredJob):
         """A worker takes the agent."""
         self.claims[name] = self.take_claim(self.ids[name], f"worker-{name}")
 
-    def live(self, name: str) -> None:
-        """Something happens in its journal."""
-        self.store.journals.append(self.claims[name], self.lengths[name] + 1, [Prompt(text="recorded")])
+    def live(self, name: str, call: CallEnd | None = None) -> None:
+        """Something happens in its journal, or a call of it ends."""
+        self.store.journals.append(self.claims[name], self.lengths[name] + 1, [Prompt(text="recorded")], call=call)
         self.lengths[name] += 1
 
     def park(self, name: str, condition: Condition) -> Signals | GoOn:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import cast
 
 from swarm.core.settings import Settings
+from swarm.models import Model
 from swarm.runtime.segment import Segment, Stop
 from swarm.store.store import Store
 from swarm.store.values import Claim
@@ -17,7 +18,7 @@ class NoModel:
         return ""
 
 
-def make_segment(claim: Claim, store: Store, settings: Settings | None = None, model: Any = None) -> Segment:
+def make_segment(claim: Claim, store: Store, settings: Settings | None = None, model: Model | None = None) -> Segment:
     """The segment of a claim; nobody is told of what its steps ask for."""
     return Segment(
         claim,
@@ -25,5 +26,5 @@ def make_segment(claim: Claim, store: Store, settings: Settings | None = None, m
         settings=settings or Settings(),
         publish=lambda effect: None,
         stop=Stop(claim.agent_id),
-        model=model or NoModel(),
+        model=model or cast(Model, NoModel()),
     )

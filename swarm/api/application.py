@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
+from urllib.parse import urlencode
 
 from anyio import CapacityLimiter, to_thread
 from pydantic_core import to_json
@@ -75,9 +76,15 @@ def _mount(operation: Operation, swarm: Swarm) -> Answering:
             return StreamingResponse(_STREAMS.open(key.name, found), media_type="text/event-stream", headers=unbuffered)
         content = await run_in_threadpool(to_json, found)
         status = operation.status if getattr(found, "new", True) else 200
-        return Response(content, status, media_type="application/json")
+        headers = _link_next(request, operation.pages, found.next) if operation.pages and found.next else None
+        return Response(content, status, headers, media_type="application/json")
 
     return _guarded(answer)
+
+
+def _link_next(request: Request, field: str, position: str) -> dict[str, str]:
+    """The header that leads to the next part, relative to the request's address: https://www.rfc-editor.org/rfc/rfc8288."""
+    return {"Link": f'<?{urlencode({**request.query_params, field: position})}>; rel="next"'}
 
 
 def _guarded(answer: Answering) -> Answering:

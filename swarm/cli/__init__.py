@@ -16,7 +16,6 @@ def main() -> None:
     0 completed, 1 failed or cancelled, 2 wrong usage, 3 Redis has lost the job, 4 stopped at a limit, 130 interrupted, 143 terminated.
     """
     from swarm.cli.app import app
-    from swarm.cli.failures import report
 
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:  # closed by the parent process
@@ -26,6 +25,9 @@ def main() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     try:
-        sys.exit(app(prog_name="swarm", standalone_mode=False) or 0)
+        code = app(prog_name="swarm", standalone_mode=False)
     except BaseException as error:
-        sys.exit(report(error))
+        from swarm.cli.failures import report
+
+        code = report(error)
+    sys.exit(code or 0)

@@ -10,6 +10,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from swarm.core.capabilities import capabilities
+
 SECTIONS = {
     "Jobs": {
         "run": "run:run",
@@ -23,8 +25,6 @@ SECTIONS = {
         "events": "jobs:show_events",
         "send": "messages:send",
         "inbox": "messages:inbox",
-        "board": "team:show_board",
-        "pad": "team:show_pad",
         "questions": "questions:list_questions",
         "approve": "questions:approve",
         "deny": "questions:deny",
@@ -44,11 +44,7 @@ SECTIONS = {
     "Agents": {
         "agents": "definitions:list_agents",
         "tools": "tools:show_tools",
-        "skills": "skills:show_skills",
-        "mcp": "mcp:mcp",
-        "memory": "memory:memory",
         "permissions": "permissions:show_permissions",
-        "hooks": "hooks:show_hooks",
         "trust": "trust:trust",
     },
     "This machine": {
@@ -67,14 +63,19 @@ SECTIONS = {
         "telemetry": "daemons:telemetry",
         "limits": "limits:show_limits",
         "keys": "keys:keys",
-        "webhooks": "webhooks:webhooks",
     },
     "Without a model": {"demo": "demo:demo", "rehearse": "rehearse:rehearse"},
 }
 """Module and function of each command by name; a group is the `group` of its module."""
+for _capability in capabilities().values():
+    for _section, _commands in _capability.commands.items():
+        SECTIONS[_section].update(_commands)
 
+_WORKING = ("run", "map")
+"""Commands that start a worker if this machine has none."""
 _PASS_ARGUMENTS = ("worker", "flower")
 """Commands that hand unknown options on to Celery."""
+_SENTENCE = re.compile(r'.+?\.(?=\s|""")', re.DOTALL)
 
 
 class ListedCommand(TyperCommand):
@@ -87,8 +88,10 @@ class ListedCommand(TyperCommand):
     def get_short_help_str(self, limit: int = 45) -> str:
         """The first sentence of the function's docstring, as its source has it."""
         source = Path(__file__).with_name(f"{self._module}.py").read_text(encoding="utf-8")
-        found = re.search(rf'^def {self._function}\(.*?^    """(.+?\.)(?=\s|""")', source, re.DOTALL | re.MULTILINE)
-        return found[1] if found else ""
+        # One pattern for all: compiling one for each command takes longer than the rest of the help.
+        _, _, text = source.partition(f"\ndef {self._function}(")[2].partition('\n    """')
+        found = _SENTENCE.match(text)
+        return found[0] if found else ""
 
     def load(self) -> Any:
         """The command itself."""
@@ -120,6 +123,11 @@ class SectionedGroup(TyperGroup):
         elif args and args[0] not in self.commands:
             ctx.fail(_explain_unknown(args[0], list(self.commands)))
         name, listed, rest = super().resolve_command(ctx, args)
+        if name in _WORKING and not ctx.resilient_parsing and not {"-h", "--help"} & {*rest}:
+            from swarm.local.template import end_template, prepare_template
+
+            ctx.call_on_close(end_template)
+            prepare_template()
         return name, listed.load() if isinstance(listed, ListedCommand) else listed, rest
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:

@@ -11,8 +11,6 @@ from typing import Any
 from swarm.agent.blocks import BYTES_PER_TOKEN
 from swarm.agent.prompts import first_message
 from swarm.capabilities.context.instructions import Instructions
-from swarm.capabilities.memory.mounts import make_mounts, tell_mounts
-from swarm.capabilities.skills.skill_tool import offer_skills
 from swarm.cli.output import output_console, print_json, print_note
 from swarm.cli.tables import Column, Listing
 from swarm.client.order import Order
@@ -23,8 +21,8 @@ from swarm.core.errors import RedisUnavailable
 from swarm.core.settings import Settings
 from swarm.definitions.model import AgentDefinition
 from swarm.permissions.modes import first_mode
-from swarm.permissions.sandbox import Backend, choose_backend
 from swarm.runtime.request_prefix import request_prefix_of
+from swarm.tools.registry import tools_here
 
 _PARTS = ("system", "tools", "instructions", "memory", "surroundings")
 
@@ -83,17 +81,16 @@ def _shower(part: str) -> Callable[[tuple[str, dict[str, Any]]], str]:
 
 def _remember(prepared: PreparedJob, settings: Settings) -> tuple[dict[str, str], str]:
     """Memory text by type, and why it could not be read. Redis is not asked if no type has a memory."""
-    keeping = {one.name: one.memory for one in prepared.catalogue.definitions.values() if one.memory is not None}
-    places = prepared.places
-    if not keeping or places is None:
+    keeping = [one for one in prepared.catalogue.definitions.values() if one.memory is not None]
+    if not keeping:
         return {}, ""
     with Swarm(settings) as swarm:
         try:
             swarm.store.ping()
             now = swarm.store.now()
             told = {
-                name: tell_mounts(swarm.store, make_mounts(places, scope, name), now=now)
-                for name, scope in keeping.items()
+                one.name: "".join(part.tell(swarm.store, one, now) for part in prepared.project.parts.values())
+                for one in keeping
             }
         except RedisUnavailable:
             return {}, "Redis does not run (`swarm up` starts it)"
@@ -105,14 +102,14 @@ def _count(definition: AgentDefinition, prepared: PreparedJob, settings: Setting
     placed = {} if definition.may_be_first else {"depth": 1, "parent_id": prepared.spec.agent_id}
     mode = first_mode(definition, prepared.spec.mode)
     spec = prepared.spec.model_copy(update={"definition": definition, "mode": mode, "prompt": "", **placed})
-    sandboxed = isinstance(choose_backend(settings.sandbox), Backend)
+    sandboxed, here = tools_here(settings.sandbox, "")
     opening = request_prefix_of(
         spec,
-        "",
-        prepared.catalogue.for_spawning,
+        prepared.catalogue.for_spawning(),
         sandboxed=sandboxed,
         person_there=True,
-        offers=[offer] if (offer := offer_skills(prepared.skills)) is not None else [],
+        here=here,
+        offers=[offer for part in prepared.project.parts.values() if (offer := part.offer()) is not None],
     )
     given = prepared.instructions if definition.instruction_files else None
     counts = {

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
+from itertools import islice
 
 import typer
 
@@ -35,6 +36,7 @@ from swarm.tools.outside import find_outside_tools
 from swarm.tools.ripgrep import find_ripgrep
 
 _OLDEST_PYTHON = (3, 11)
+_SHOWN_LACKS = 20
 
 
 @dataclass(frozen=True)
@@ -229,7 +231,8 @@ def _check_served(settings: Settings) -> Check:
         return Check("waiting jobs", False, "unknown", str(error), needed=False)
     if not lacks:
         return Check("waiting jobs", True, "none without a worker")
-    found = "; ".join(f"{job_id}: {lack}" for job_id, lack in lacks.items())
+    shown = [f"{job_id}: {lack}" for job_id, lack in islice(lacks.items(), _SHOWN_LACKS)]
+    found = "; ".join(shown) + (f"; and {len(lacks) - len(shown)} more" if len(lacks) > len(shown) else "")
     return Check(
         "waiting jobs", False, f"no worker can run {found}", "start a worker that has the missing parts", needed=False
     )

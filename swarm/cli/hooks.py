@@ -12,7 +12,7 @@ import typer
 
 from swarm.agent.spec import AgentSpec
 from swarm.capabilities.hooks.events import HookEvent, describe_response, name_tool
-from swarm.capabilities.hooks.files import Managed, read_managed
+from swarm.capabilities.hooks.files import FoundHooks, Managed, read_managed
 from swarm.capabilities.hooks.payloads import tell
 from swarm.capabilities.hooks.placement import Run, place_hook
 from swarm.capabilities.hooks.table import HookTable
@@ -73,14 +73,15 @@ def show_hooks(
         print_json([{**row.hook.model_dump(), "state": row.state, "runs": row.runs} for row in rows])
     else:
         _list(rows)
-    for problem in prepared.project.hooks.problems:
+    found = prepared.project.part("hooks")
+    for problem in found.problems:
         print_note(f"problem: {problem}")
-    if prepared.ignored and prepared.project.hooks.grants:
+    if prepared.ignored and found.grants:
         print_note(f"note: {prepared.ignored}")
 
 
 def _rows(prepared: PreparedJob, settings: Settings) -> Iterator[_Row]:
-    found = prepared.project.hooks
+    found: FoundHooks = prepared.project.part("hooks").found
     managed = read_managed(settings.managed_hooks) if settings.managed_hooks is not None else Managed(Hooks())
     table = HookTable(
         found.holding(trusted=prepared.trusted), prepared.spec.definition.hooks, managed, settings.local_user_hooks()

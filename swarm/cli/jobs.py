@@ -35,11 +35,10 @@ from swarm.cli.tree_view import render_tree
 from swarm.client.event_feed import EventFeed
 from swarm.client.swarm import Swarm
 from swarm.core.errors import ConfigurationError
-from swarm.core.records import AgentView, EndState, JobView
+from swarm.core.records import AgentView, EndState, JobView, ListedState
 from swarm.streaming.live.reader import LiveReader
 
 WANTED = ("running", "asking", *get_args(EndState))
-_FIRST_LOOK = 200
 _SAME_MOMENT_SECONDS = 0.05
 
 
@@ -59,25 +58,16 @@ class JobFilter:
             if state not in WANTED:
                 raise ConfigurationError(f"no job is {state!r}; the states are {', '.join(WANTED)}")
 
-    def takes(self, view: JobView, asking: int) -> bool:
-        """Whether the job matches."""
-        if self.states and view.state not in self.states and not (asking and "asking" in self.states):
-            return False
-        return self.text.lower() in f"{view.id}\n{view.title}\n{view.workspace}".lower()
-
     def find(self, swarm: Swarm, count: int, asking: Counter[str]) -> list[JobView]:
         """Find the newest matching jobs, at most `count`."""
-        look = count if self == JobFilter() else max(count, _FIRST_LOOK)
-        while True:
-            views = swarm.jobs(look)
-            young = [view for view in views if not self._is_old(view)]
-            found = [view for view in young if self.takes(view, asking[view.id])]
-            if len(found) >= count or len(young) < len(views) or len(views) < look:
-                return found[:count]
-            look *= 4
-
-    def _is_old(self, view: JobView) -> bool:
-        return self.since_seconds is not None and view.created_at < time.time() - self.since_seconds
+        since = 0.0 if self.since_seconds is None else time.time() - self.since_seconds
+        states = [state for state in get_args(ListedState) if state in self.states] if self.states else [None]
+        found = [view for state in states for view in swarm.jobs(count, state=state, since=since, text=self.text)]
+        if "asking" in self.states:
+            asks = swarm.store.jobs.views(list(asking))
+            found += [view for view in asks if view.created_at >= since and view.mentions(self.text)]
+        newest = sorted({view.id: view for view in found}.values(), key=lambda view: (view.created_at, view.id))
+        return newest[::-1][:count]
 
 
 def list_jobs(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from swarm.cli.display import Display, StreamDisplay, watch
 from swarm.cli.interrupts import Interrupts, Terminated
@@ -33,10 +33,11 @@ from swarm.local.processes import tail_log
 from swarm.local.records import load_records
 from swarm.local.stack import StackStatus, has_worker, status
 from swarm.models.connection import explain_missing
-from swarm.rehearsal.scenario import load_scenario
-from swarm.rehearsal.server import RehearsalServer
 from swarm.runtime.scratch import remove_scratch
 from swarm.streaming.live.reader import LiveReader
+
+if TYPE_CHECKING:
+    from swarm.rehearsal.server import RehearsalServer
 
 Deliver = Callable[[JobView, Sequence[AgentView]], None]
 AT_LIMIT = 4
@@ -73,6 +74,9 @@ def run_job(launch: Launch, settings: Settings, deliver: Deliver) -> int:
         interrupts = cleanup.enter_context(Interrupts())
         server = None
         if launch.here.rehearse is not None:
+            from swarm.rehearsal.scenario import load_scenario
+            from swarm.rehearsal.server import RehearsalServer
+
             server = cleanup.enter_context(RehearsalServer(load_scenario(launch.here.rehearse)))
         cleanup.callback(remove_scratch, settings)
         stack = cleanup.enter_context(_stack(launch, settings, prepared.spec.job_id))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +19,8 @@ from swarm.core.settings import LOOPBACK, load_settings
 if TYPE_CHECKING:
     from swarm.agent.needs import Has
     from swarm.local.stack import StackStatus
+
+_SHOWN_LACKS = 20
 
 
 def bring_up(
@@ -100,8 +103,10 @@ def show_status(as_json: JsonOption = False) -> None:
     _print_fleet(fleet)
     if asking:
         print_line(f"asks    {show_number(asking, 'question')} for you; `swarm questions` lists them")
-    for job_id, lack in lacks.items():
+    for job_id, lack in islice(lacks.items(), _SHOWN_LACKS):
         print_line(f"waits   {job_id}: no worker can run it: {lack}")
+    if (more := len(lacks) - _SHOWN_LACKS) > 0:
+        print_line(f"waits   {show_number(more, 'more job')} that no worker can run; --json has all")
     for broker, jobs in stranded.items():
         print_line(f"waits   {explain_stranded(broker, jobs)}; {NAME_BROKER}")
 

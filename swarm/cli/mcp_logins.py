@@ -14,7 +14,6 @@ import typer
 
 from swarm.capabilities.mcp.launch import FindLogin
 from swarm.capabilities.mcp.logins import Login, Logins, Seal, make_key, way_to
-from swarm.capabilities.memory.stores import find_places
 from swarm.cli.options import WorkspaceOption
 from swarm.cli.output import one_line, print_line, print_note
 from swarm.client.preparation import find_workspace
@@ -23,6 +22,7 @@ from swarm.client.swarm import Swarm
 from swarm.core.errors import ConfigurationError, SwarmError
 from swarm.core.settings import Settings, load_settings
 from swarm.definitions.mcp.servers import MissingVariables, OAuth, Server, expand
+from swarm.definitions.memory_stores import find_places
 from swarm.local.redis_server import ensure_redis
 from swarm.store.connection import socket_path
 

@@ -14,8 +14,6 @@ from swarm.capabilities.memory.files import read_folder, take_in, write_folder
 from swarm.capabilities.memory.mounts import ROOT, read_path, title_of
 from swarm.capabilities.memory.pages import Author, Memories, PageView, Version
 from swarm.capabilities.memory.revert import take_back
-from swarm.capabilities.memory.secrets import strip_secrets
-from swarm.capabilities.memory.stores import MemoryStore, find_places
 from swarm.cli.lookup import find_job, open_swarm
 from swarm.cli.options import JsonOption, WorkspaceOption
 from swarm.cli.output import print_json, print_line, print_note, print_result, show_number, show_since
@@ -23,6 +21,8 @@ from swarm.cli.tables import Column, Listing
 from swarm.client.preparation import find_workspace
 from swarm.client.swarm import Swarm
 from swarm.core.errors import ConfigurationError, ToolError, UnknownAgent
+from swarm.core.secrets import strip_secrets
+from swarm.definitions.memory_stores import MemoryStore, find_places
 from swarm.definitions.model import MemoryScope
 
 group = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)

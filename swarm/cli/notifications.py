@@ -14,11 +14,10 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from swarm.capabilities.webhooks.envelope import to_cloud_event
-from swarm.capabilities.webhooks.notices import WebhookNotice
 from swarm.cli.output import one_line, print_note
 from swarm.client.swarm import Job
 from swarm.core.errors import ConfigurationError
+from swarm.core.notices import WebhookNotice, to_cloud_event
 from swarm.core.records import Event, JobView
 from swarm.store.questions import Question, Questions
 

@@ -17,7 +17,6 @@ from swarm.cli.options import JsonOption, read_prompt
 from swarm.cli.order_options import Here, order_options
 from swarm.cli.output import one_line, print_json, print_line, print_note, print_result, show_count, show_number
 from swarm.cli.prompter import open_terminal
-from swarm.cli.rehearse import begin_rehearsing
 from swarm.cli.trust import asking_at
 from swarm.client.order import Order, read_order
 from swarm.client.preparation import MAX_PROMPT_BYTES, prepare_order
@@ -97,6 +96,8 @@ def _submit_and_leave(launch: Launch, settings: Settings, *, as_json: bool) -> N
     if settings.redis_url is None and not running(settings):
         raise ConfigurationError("no worker would run the job: start one with `swarm up`, or omit --detach")
     if launch.here.rehearse is not None:
+        from swarm.cli.rehearse import begin_rehearsing
+
         prepared = prepared.asking(begin_rehearsing(launch.here.rehearse, prepared.spec.job_id, settings))
     elif settings.redis_url is None:
         require_credentials(settings)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from swarm.core.records import TERMINAL_STATES
 from swarm.streaming.live.rows import Row
@@ -48,7 +49,8 @@ def fold_tree(agents: Sequence[Row], room: int | None = None) -> list[TreeLine]:
     tree = _Tree(agents)
     rows: list[TreeLine] = []
     for folding in _FOLDINGS:
-        rows = list(tree.rows(folding))
+        # One line too many is enough to fold more.
+        rows = list(islice(tree.rows(folding), None if room is None else room + 1))
         if room is None or len(rows) <= room:
             return rows
     assert room is not None

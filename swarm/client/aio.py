@@ -9,19 +9,21 @@
         print((await job.wait()).text)
 
 Every call runs the method of `swarm.client.swarm` on a thread. Following uses asyncio itself: one loop follows a thousand jobs without
-a thread.
+a thread. All waits share one.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import suppress
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from swarm.capabilities.mapping.maps import LineResult, MapView
 from swarm.client import maps
 from swarm.client import swarm as client
+from swarm.client.ends import LOOK_SECONDS
 from swarm.client.event_feed import EventFeed
 from swarm.core.records import Event, JobView, read_event
 from swarm.core.settings import Settings
@@ -115,15 +117,25 @@ class Job(_OnThread):
 
     async def wait(self, timeout_seconds: float | None = None) -> JobView:
         """Wait for the end and return the finished job. Raises `TimeoutError`; the job continues then."""
-        try:
-            async with asyncio.timeout(timeout_seconds):
-                async for _ in self.follow():
-                    pass
-        except TimeoutError:
-            if not (view := await self.view()).ended:
-                raise
-            return view
-        return await self.view()
+        bell, loop = asyncio.Event(), asyncio.get_running_loop()
+
+        async def ask() -> JobView:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(bell.wait(), LOOK_SECONDS)
+            bell.clear()
+            self._swarm.sync.ends.check()
+            return await asyncio.to_thread(self._sync._look)
+
+        with self._swarm.sync.ends.watching(self.id, lambda: loop.call_soon_threadsafe(bell.set)):
+            try:
+                async with asyncio.timeout(timeout_seconds):
+                    async for view in follow_async(Outage(self._swarm.sync.tell, who=self.id), ask, _AWAY_SECONDS):
+                        if view.ended:
+                            return view
+            except TimeoutError:
+                if not (view := await self.view()).ended:
+                    raise
+        return view
 
 
 class Map(_OnThread):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, overload
 
 from swarm.agent.needs import Has, find_common_lack, read_needs
-from swarm.capabilities.team.board import Board, TaskTexts, TaskView
-from swarm.capabilities.team.scratchpad import Pad, PadPage
+from swarm.client.ends import LOOK_SECONDS
 from swarm.client.messages import Delivery, Messages
 from swarm.core.errors import JobLost, UnknownAgent
 from swarm.core.ids import root_agent_id
@@ -17,10 +18,13 @@ from swarm.mailbox import USER
 from swarm.store.outage import Outage, follow
 
 if TYPE_CHECKING:
+    from swarm.capabilities.team.board import Board, TaskTexts, TaskView
+    from swarm.capabilities.team.scratchpad import Pad, PadPage
     from swarm.client.swarm import Swarm
     from swarm.client.work import Work
 
 _IDLE_SECONDS = 1.0
+_AWAY_SECONDS = 0.5
 
 
 def show_lack(agent: AgentView, workers: Sequence[Has] | None) -> AgentView:
@@ -84,7 +88,7 @@ class Job(Messages):
             # The end may have been trimmed, or the job may have expired meanwhile.
             return found, not found and self._has_ended(told=over)
 
-        for answer in follow(self._outage, ask, min(0.5, idle_seconds)):
+        for answer in follow(self._outage, ask, min(_AWAY_SECONDS, idle_seconds)):
             found, ended = answer or ([], False)
             if ended:
                 return
@@ -97,6 +101,13 @@ class Job(Messages):
                 # A later message to its root may have continued it.
                 over = event.kind == "job_ended"
 
+    def _look(self) -> JobView:
+        """The job's current state. Raises `JobLost` if it is missing."""
+        try:
+            return self.view()
+        except UnknownAgent as error:
+            raise JobLost(self.id) from error
+
     def _has_ended(self, *, told: bool = False) -> bool:
         """Whether the job has ended, or has expired after its end was reported (`told`). Raises `JobLost`."""
         try:
@@ -108,13 +119,22 @@ class Job(Messages):
 
     def wait(self, timeout_seconds: float | None = None) -> JobView:
         """Wait for the end and return the finished job. Raises `TimeoutError`; the job continues then."""
-        deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
-        for _ in self.follow(idle_seconds=0.5):
-            if deadline is not None and time.monotonic() > deadline:
-                if (view := self.view()).ended:  # the remaining events are past ones
+        deadline = math.inf if timeout_seconds is None else time.monotonic() + timeout_seconds
+        bell = threading.Event()
+
+        def ask() -> JobView:
+            bell.wait(max(0.0, min(LOOK_SECONDS, deadline - time.monotonic())))
+            bell.clear()
+            self._swarm.ends.check()
+            return self._look()
+
+        with self._swarm.ends.watching(self.id, bell.set):
+            for view in follow(self._outage, ask, _AWAY_SECONDS):
+                if view is not None and view.ended:
                     return view
-                raise TimeoutError(f"job {self.id} has not ended within {timeout_seconds} s; it continues")
-        return self.view()
+                if time.monotonic() >= deadline:
+                    break
+        raise TimeoutError(f"job {self.id} has not ended within {timeout_seconds} s; it continues")
 
     def deliver(self, to: str, text: str, *, reply_to: str = "") -> Delivery:
         """Send like `send`, and return who did and did not get the message. Raises `BeyondCeiling` as `Swarm.hold_job` does."""
@@ -123,20 +143,19 @@ class Job(Messages):
 
     def board(self) -> list[TaskView]:
         """The tasks of the job's board, by number."""
-        return Board(self._store.keyspace, self.id).tasks()
+        return self._board.tasks()
 
     def task_texts(self) -> dict[int, TaskTexts]:
         """Descriptions, results and notes of all board tasks, by number."""
-        board = Board(self._store.keyspace, self.id)
-        return board.texts([task.number for task in board.tasks()])
+        return self._board.texts([task.number for task in self._board.tasks()])
 
     def pad(self) -> list[PadPage]:
         """The pages of the job's scratchpad, by name."""
-        return Pad(self._store.keyspace, self.id).pages()
+        return self._pad.pages()
 
     def page(self, name: str) -> tuple[PadPage, str]:
         """One page of the scratchpad and its text. Raises `PadRefused`."""
-        return Pad(self._store.keyspace, self.id).read(name)
+        return self._pad.read(name)
 
     def work(self) -> Work:
         """The job's file changes, if it works on a copy of its workspace. Raises `NoWork`, `GitFailed`."""
@@ -145,3 +164,15 @@ class Job(Messages):
     def cancel(self, reason: str = "cancelled by a person", *, by: str = USER) -> None:
         """Cancel the job with every agent, at once and for good. `by` names the author."""
         self._swarm.cancel(root_agent_id(self.id), reason, by=by)
+
+    @property
+    def _board(self) -> Board:
+        from swarm.capabilities.team.board import Board
+
+        return Board(self._store.keyspace, self.id)
+
+    @property
+    def _pad(self) -> Pad:
+        from swarm.capabilities.team.scratchpad import Pad
+
+        return Pad(self._store.keyspace, self.id)

@@ -19,7 +19,7 @@ from swarm.capabilities.mapping.maps import Attempt, LineResult, MapEnd, MapLine
 from swarm.client.order import MapOrder
 from swarm.client.preparation import Trust, check_prompt, prepare_order, wanted_of
 from swarm.client.prepared import PreparedJob
-from swarm.client.submission import has_own_files, keep_files, take_in_memory, wait_for_disk
+from swarm.client.submission import has_own_files, keep_files, place_first, wait_for_disk
 from swarm.core.errors import ConfigurationError, JobLost, UnknownMap
 from swarm.core.ids import line_job_id, new_map_id, root_agent_id
 from swarm.core.plain import clean
@@ -203,14 +203,14 @@ def prepare_map(
 def place_map(swarm: Swarm, prepared: PreparedMap) -> Map:
     """Start a map; it is durable on return. Raises `RedisUnavailable`, and `GitFailed` if files cannot be sent to the hub."""
     map_id, job, settings = new_map_id(), prepared.job, swarm.settings
-    catalogue, carried = job.catalogue.model_dump_json(), job.documents
+    catalogue, carried = job.project.catalogue_text, job.documents
     record = prepared.record(settings.retention_seconds) | {
         "definitions": digest_of(catalogue),
         "carried": json.dumps({name: digest_of(text) for name, text in carried.items()}) if carried else "",
     }
-    documents = {digest_of(text): text for text in (catalogue, *carried.values())} | job.skills.packages
+    documents = {digest_of(text): text for text in (catalogue, *carried.values())} | job.packages
     with swarm.store.explained():
-        problems = take_in_memory(swarm, job)
+        problems = place_first(swarm, job)
         attempts = range(1, prepared.retries + 2)
         kept = [
             MapLine(

@@ -46,7 +46,7 @@ JobId = Annotated[str, Field(description="The job's id.")]
 AgentId = Annotated[str, Field(description="The agent's id.")]
 MapId = Annotated[str, Field(description="The map's id.")]
 Words = Annotated[str, Field(min_length=1)]
-Count = Annotated[int, Field(ge=1, le=1000, description="How many of the newest to look at.")]
+Limit = Annotated[int, Field(ge=1, le=1000, description="How many at most.")]
 Cursor = Annotated[
     str,
     Field(
@@ -96,6 +96,8 @@ class Operation:
     """HTTP status; 200 if the result has a false field `new`."""
     headers: Mapping[str, str] | None = None
     """HTTP request header → the field that it sets."""
+    pages: str = ""
+    """The field that continues with the result's `next`: HTTP answers with a link to the next part."""
     streams: bool = False
     """The result is an iterator of server-sent events."""
 

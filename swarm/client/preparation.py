@@ -18,11 +18,6 @@ from urllib.parse import urlsplit
 
 from swarm.agent.results import check_schema
 from swarm.agent.spec import DEFAULT_AGENT, AgentSpec, Files, Limits
-from swarm.capabilities.batching.batches import refuse_more_turns
-from swarm.capabilities.memory.files import find_memory_folders
-from swarm.capabilities.memory.stores import find_places
-from swarm.capabilities.skills.commands import CommandPlace, call_command
-from swarm.capabilities.webhooks.addresses import read_address
 from swarm.client.order import Order
 from swarm.client.prepared import PreparedJob
 from swarm.client.project import Project, gather
@@ -92,14 +87,14 @@ def prepare_order(
         declined = not trust(folder, found.grants)
         found = found if declined else read()
     digest = "" if order.idempotency_key is None else order.digest
-    order, title, addressed = _resolve_prompt(order, found, folder, settings)
+    order, title, addressed = _resolve_prompt(order, found)
     definition = _choose_definition(order, found.catalogue, any_type=any_type or addressed)
-    if order.batch:
-        _check_patience(order, definition, settings)
     job_id = new_job_id() if order.idempotency_key is None else job_id_for(order.idempotency_key)
-    places = find_places(folder, settings.memory_owner)
+    spec = _make_spec(order, definition, job_id, title, _JobPlace(folder, found, settings, ceiling))
+    if order.batch:
+        found.part("batching").check(spec)
     return PreparedJob(
-        _make_spec(order, definition, job_id, title, _JobPlace(folder, found, settings, ceiling)),
+        spec,
         folder,
         found,
         settings.question_seconds if order.ask_seconds is None else order.ask_seconds,
@@ -107,9 +102,7 @@ def prepare_order(
         declined,
         instructions=found.instructions if order.instruction_files and settings.instruction_files else None,
         callback=_callback(order, job_id),
-        webhook="" if order.webhook is None else read_address(order.webhook, settings).model_dump_json(),
-        places=places,
-        memory_folders=tuple(find_memory_folders(found.catalogue.definitions.values(), places, folder, Path.home())),
+        webhook="" if order.webhook is None else found.part("webhooks").read_address(order.webhook),
         digest=digest,
     )
 
@@ -174,15 +167,15 @@ def _is_here(url: str) -> bool:
         return False
 
 
-def _resolve_prompt(order: Order, found: Project, folder: Path, settings: Settings) -> tuple[Order, str, bool]:
+def _resolve_prompt(order: Order, found: Project) -> tuple[Order, str, bool]:
     """Resolve a prompt's command (`/review …`) or type (`@explore …`). Returns the order, a title, and whether a type was named."""
     title = order.title or order.prompt
-    if order.commands:
-        place = CommandPlace(folder, found.permissions.rules, settings)
-        if (called := call_command(order.prompt, order.agent, found.skills, found.catalogue, place)) is not None:
+    for part in found.parts.values() if order.commands else ():
+        if (called := part.expand(order.prompt, order.agent, found.permissions.rules)) is not None:
             check_prompt(called.prompt)
             agent, model = called.agent or order.agent, order.model or called.model
             order = replace(order, prompt=called.prompt, agent=agent, model=model)
+            break
     type_name, task = split_address(order.prompt, found.catalogue)
     addressed = bool(type_name) and order.agent is None
     if addressed:
@@ -213,12 +206,6 @@ def _check_schema(schema: dict[str, Any]) -> None:
         fault = f"it is not JSON ({error})"
     if fault:
         raise ConfigurationError(f"the result schema cannot be used: {fault}")
-
-
-def _check_patience(order: Order, definition: AgentDefinition, settings: Settings) -> None:
-    copies = settings.hub is not None or (order.isolation or definition.isolation or "none") != "none"
-    provider = settings.provider if order.base_url is None else "anthropic"
-    refuse_more_turns(definition, provider, summaries=order.summaries, copies=copies)
 
 
 def _choose_limits(order: Order, definition: AgentDefinition, place: _JobPlace) -> Limits:

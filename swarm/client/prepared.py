@@ -8,14 +8,10 @@ from pathlib import Path
 
 from swarm.agent.spec import AgentSpec
 from swarm.capabilities.context.instructions import Instructions
-from swarm.capabilities.memory.files import MemoryFolder
-from swarm.capabilities.memory.stores import Places
-from swarm.capabilities.skills.model import Skills
 from swarm.client.project import Project
 from swarm.definitions.catalogue import Catalogue
 from swarm.definitions.grants import Grant
 from swarm.definitions.mcp.reader import explain_absent
-from swarm.definitions.mcp.servers import JobServers
 from swarm.permissions.rules import Rules
 from swarm.permissions.sources import PermissionSettings
 from swarm.store.callbacks import Callback
@@ -43,10 +39,6 @@ class PreparedJob:
     """The callback that is published when the job ends."""
     webhook: str = field(default="", repr=False)
     """The job's own webhook address with its secret, as JSON."""
-    places: Places | None = None
-    """Places of its agents' memory."""
-    memory_folders: tuple[MemoryFolder, ...] = ()
-    """Files to import into that memory."""
     digest: str = ""
     """Hash of the order, if it can be submitted again; else empty."""
 
@@ -59,7 +51,7 @@ class PreparedJob:
             ask_seconds=self.ask_seconds,
             weight=self.priority,
             order=self.digest,
-            memory="" if self.places is None else self.places.model_dump_json(),
+            memory=self.project.places.model_dump_json(),
             callback=self.callback,
         )
 
@@ -70,14 +62,10 @@ class PreparedJob:
     @property
     def documents(self) -> dict[str, str]:
         """The documents that travel with the job besides definitions, by name."""
-        servers, skills = self.project.configured.servers, self.skills
-        given = {
-            "instructions": self.instructions,
-            "skills": skills if skills.skills else None,
-            "servers": JobServers(servers=list(servers)) if servers else None,
-            "hooks": self.project.hooks.holding(trusted=self.trusted) or None,
-        }
-        return {name: document.model_dump_json() for name, document in given.items() if document is not None}
+        given = self.project.documents
+        return (
+            given if self.instructions is not None else {name: given[name] for name in given if name != "instructions"}
+        )
 
     @property
     def catalogue(self) -> Catalogue:
@@ -95,9 +83,9 @@ class PreparedJob:
         return self.project.trusted
 
     @property
-    def skills(self) -> Skills:
-        """The skills and commands that travel with it."""
-        return self.project.skills
+    def packages(self) -> dict[str, str]:
+        """Texts that travel with the job and are named by documents, by digest."""
+        return {digest: text for part in self.project.parts.values() for digest, text in part.packages.items()}
 
     @property
     def rules(self) -> Rules:

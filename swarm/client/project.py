@@ -5,23 +5,32 @@ Grants of workspace files are included only while the person trusts exactly thos
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from swarm.capabilities.context.instructions import Instructions, load_instructions
-from swarm.capabilities.hooks.files import FoundHooks, find_hooks
-from swarm.capabilities.skills.model import Skills
-from swarm.capabilities.skills.places import load_skills
+from swarm.core.capabilities import capabilities, load
+from swarm.core.errors import ConfigurationError
+from swarm.core.memo import Memo
 from swarm.core.settings import Settings
 from swarm.definitions.catalogue import Catalogue, load_catalogue
 from swarm.definitions.grants import Grant
 from swarm.definitions.mcp.reader import Configured, load_servers
+from swarm.definitions.mcp.servers import JobServers
+from swarm.definitions.memory_stores import Places, find_places
 from swarm.definitions.setups import Setup, read_setup
 from swarm.definitions.sources import Problem
 from swarm.permissions.definition_rules import server_rules
 from swarm.permissions.sources import PermissionSettings, load_permission_settings
 from swarm.permissions.trust import TrustStore
+from swarm.runtime.additions import OrderPart, OrderPlace
+
+_VARIABLES = ("HOME", "XDG_CONFIG_HOME", "LOGNAME", "USER", "LNAME", "USERNAME")
+"""The variables of the environment that readers of files look at."""
 
 
 @dataclass(frozen=True)
@@ -37,12 +46,18 @@ class Project:
     """The setup of a new checkout."""
     setup_problems: tuple[Problem, ...]
     """The reasons why the setup could not be read."""
-    skills: Skills
-    """Skills and commands."""
     configured: Configured
     """The MCP servers available to agents."""
-    hooks: FoundHooks
-    """Hooks from files."""
+    places: Places
+    """Places of agents' memory."""
+    parts: Mapping[str, OrderPart]
+    """Additions of capabilities, by their names."""
+
+    def part(self, name: str) -> Any:
+        """The additions of a capability that the order needs. Raises `ConfigurationError` if it does not exist."""
+        if name not in self.parts:
+            raise ConfigurationError(f"the order needs {name}, which this installation of the swarm does not have")
+        return self.parts[name]
 
     @property
     def grants(self) -> list[Grant]:
@@ -52,36 +67,66 @@ class Project:
             *self.catalogue.grants,
             *self.instructions.grants,
             *([self.setup.grant] if self.setup else []),
-            *self.skills.grants,
             *self.configured.grants,
-            *self.hooks.grants,
+            *(grant for part in self.parts.values() for grant in part.grants),
         ]
+
+    @cached_property
+    def catalogue_text(self) -> str:
+        """The definitions as JSON, as they travel with a job."""
+        return self.catalogue.model_dump_json()
+
+    @cached_property
+    def documents(self) -> dict[str, str]:
+        """The documents that travel with a job besides definitions, by name, as JSON."""
+        servers = self.configured.servers
+        given = {
+            "instructions": self.instructions,
+            "servers": JobServers(servers=list(servers)) if servers else None,
+            **{name: part.document() for name, part in self.parts.items()},
+        }
+        return {name: document.model_dump_json() for name, document in given.items() if document is not None}
 
     @property
     def problems(self) -> list[Problem]:
         """Unusable entries, except those of definitions and instruction files, which are reported elsewhere."""
-        others = (self.skills, self.configured, self.hooks)
         return [
             *self.permissions.problems,
             *self.setup_problems,
-            *(problem for one in others for problem in one.problems),
+            *self.configured.problems,
+            *(problem for part in self.parts.values() for problem in part.problems),
         ]
+
+
+_projects = Memo[Project](32)
 
 
 def gather(
     folder: Path, settings: Settings, *, allow: Sequence[str] = (), ask: Sequence[str] = (), deny: Sequence[str] = ()
 ) -> Project:
-    """Read a workspace's configuration; the three lists are rules of the command line. Raises `InvalidRule` for one of those."""
+    """Return a workspace's configuration, which is read again only if one of its files, or of its person's, has changed.
+
+    The three lists are rules of the command line. Raises `InvalidRule` for one of those.
+    """
+    given = tuple(allow), tuple(ask), tuple(deny)
+    key = (folder, given, settings, tuple(map(os.environ.get, _VARIABLES)))
+    return _projects.get(key, lambda: _gather(folder, settings, *given))
+
+
+def _gather(folder: Path, settings: Settings, allow: Sequence[str], ask: Sequence[str], deny: Sequence[str]) -> Project:
+    home, places = Path.home(), find_places(folder, settings.memory_owner)
 
     def read(trusted: bool) -> Project:
-        home = Path.home()
         # Read it even if this job does not need it: trust does not depend on how a job is started.
         setup, problems = (None, []) if settings.hub is None else read_setup(folder)
         configured = load_servers(folder, home, trusted=trusted)
         permissions = load_permission_settings(folder, home, allow=allow, ask=ask, deny=deny, trusted=trusted)
         catalogue = load_catalogue(folder, trusted=trusted)
-        hooks = find_hooks(folder, home, (hook for one in catalogue.definitions.values() for hook in one.hooks))
-        rules = permissions.rules + server_rules(configured.servers) + hooks.rules
+        place = OrderPlace(folder, home, settings, catalogue, trusted, places)
+        parts = {name: load(one.order)(place) for name, one in capabilities().items() if one.order}
+        rules = permissions.rules + server_rules(configured.servers)
+        for part in parts.values():
+            rules += part.rules
         return Project(
             trusted=trusted,
             catalogue=catalogue,
@@ -89,16 +134,17 @@ def gather(
             instructions=load_instructions(folder, home, trusted=trusted),
             setup=setup,
             setup_problems=tuple(problems),
-            skills=load_skills(folder, trusted=trusted),
             configured=configured,
-            hooks=hooks,
+            parts=parts,
+            places=places,
         )
 
     found = read(trusted=False)
     trusted = found.grants and TrustStore(settings.state_folder()).is_trusted(folder, found.grants)
     counting = read(trusted=True) if trusted else found
     # Another process may write there now: only the trusted state is pinned.
-    return counting if counting.hooks.grants == found.hooks.grants else found
+    same = all(part.grants == found.parts[name].grants for name, part in counting.parts.items())
+    return counting if same else found
 
 
 def is_trusted(folder: Path, settings: Settings) -> bool:

@@ -5,20 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from importlib import import_module
 from itertools import islice
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, Field
 
 from swarm.capabilities.mapping.maps import LineResult, MapView
-from swarm.capabilities.team.board import TaskTexts, TaskView
-from swarm.capabilities.team.scratchpad import PadPage
 from swarm.client.failures import BadRequest
 from swarm.client.messages import Mailbox
-from swarm.client.operations import AgentId, Count, Cursor, Folder, Invocation, JobId, MapId, Table, WaitSeconds
+from swarm.client.operations import AgentId, Cursor, Folder, Invocation, JobId, Limit, MapId, Table, WaitSeconds
 from swarm.client.preparation import find_workspace
 from swarm.client.project import gather
-from swarm.core.records import AgentView, Event, JobView, read_event
+from swarm.core.capabilities import capabilities
+from swarm.core.records import AgentView, Event, JobView, ListedState, read_event
 from swarm.mailbox import Message
 from swarm.permissions.ceiling import Privileges
 from swarm.store.questions import Question
@@ -29,6 +29,14 @@ Until = Literal["attention", "end"]
 _LOOK_SECONDS = 2.0
 """Length of one blocking read; must be shorter than the store connection's timeout."""
 _Found = TypeVar("_Found")
+
+
+class ListedJobs(BaseModel):
+    """A part of the list of jobs, newest first."""
+
+    jobs: list[JobView]
+    next: str
+    """Pass this as `before` for older jobs; empty at the end."""
 
 
 class Events(BaseModel):
@@ -63,20 +71,6 @@ class Inbox(BaseModel):
     read_up_to: str
 
 
-class BoardTask(BaseModel):
-    """A task of the board with its texts."""
-
-    task: TaskView
-    texts: TaskTexts
-
-
-class PageText(BaseModel):
-    """One page of a scratchpad."""
-
-    page: PadPage
-    text: str
-
-
 class TypeOutline(BaseModel):
     """A type of agent."""
 
@@ -101,16 +95,18 @@ class LineResults(BaseModel):
     """No more results will come, unless the map continues."""
 
 
-@READS.get("/jobs", wrap="jobs")
+@READS.get("/jobs", pages="before")
 def list_jobs(
     call: Invocation,
-    count: Count = 50,
+    limit: Limit = 50,
     state: Annotated[
-        str | None, Field(description="Only jobs that are running, completed, failed, cancelled or timed_out.")
+        ListedState | None, Field(description="Only jobs in this state; `running`: all open ones.")
     ] = None,
-) -> list[JobView]:
-    """The newest jobs, newest first."""
-    return [job for job in call.swarm.jobs(count) if state in (None, job.state)]
+    before: Annotated[str, Field(description="The `next` of the previous part; empty: from the newest.")] = "",
+) -> ListedJobs:
+    """The newest jobs, newest first, in parts."""
+    found = call.swarm.jobs(limit, state=state, before=before)
+    return ListedJobs(jobs=found, next=found[-1].position if len(found) == limit else "")
 
 
 @READS.get("/jobs/{job}")
@@ -186,27 +182,6 @@ def read_messages(
     return Inbox(messages=found.inbox(after), read_up_to=found.read_up_to())
 
 
-@READS.get("/jobs/{job}/board", wrap="tasks")
-def get_board(call: Invocation, job: JobId) -> list[BoardTask]:
-    """The task board of a job's agents."""
-    found = call.swarm.job(job)
-    texts = found.task_texts()
-    return [BoardTask(task=task, texts=texts.get(task.number, TaskTexts())) for task in found.board()]
-
-
-@READS.get("/jobs/{job}/pad", wrap="pages")
-def list_pages(call: Invocation, job: JobId) -> list[PadPage]:
-    """The pages of the scratchpad of a job's agents, without their texts."""
-    return call.swarm.job(job).pad()
-
-
-@READS.get("/jobs/{job}/pad/{page:path}")
-def get_page(call: Invocation, job: JobId, page: str) -> PageText:
-    """One page of the scratchpad."""
-    view, text = call.swarm.job(job).page(page)
-    return PageText(page=view, text=text)
-
-
 @READS.get("/agents/{agent}")
 def get_agent(call: Invocation, agent: AgentId) -> AgentView:
     """One agent's current state."""
@@ -268,9 +243,9 @@ def list_agent_types(
 
 
 @READS.get("/maps", wrap="maps")
-def list_maps(call: Invocation, count: Count = 50) -> list[MapView]:
+def list_maps(call: Invocation, limit: Limit = 50) -> list[MapView]:
     """The newest maps, newest first."""
-    return call.swarm.maps(count)
+    return call.swarm.maps(limit)
 
 
 @READS.get("/maps/{map}")
@@ -293,3 +268,7 @@ def get_results(call: Invocation, map: MapId, after: Cursor = "0", wait_seconds:
 def get_failures(call: Invocation, map: MapId) -> list[LineResult]:
     """The lines of a map that failed for good, by number, with the reason."""
     return call.swarm.find_map(map).failures()
+
+
+for _reads in filter(None, (one.reads for one in capabilities().values())):
+    import_module(_reads)

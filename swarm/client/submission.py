@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 from swarm.agent.needs import find_common_lack, needs_of
 from swarm.agent.spec import AgentSpec, Files
-from swarm.capabilities.memory.files import take_in
-from swarm.capabilities.memory.pages import Memories
 from swarm.client.jobs import Job
 from swarm.client.prepared import PreparedJob
 from swarm.client.work import keep_folder
@@ -26,17 +24,16 @@ def place_job(swarm: Swarm, prepared: PreparedJob) -> Job:
     """Implement `Swarm.place`."""
     spec, warnings = prepared.spec, prepared.warnings
     with swarm.store.explained():
-        # Import memory before an agent exists that reads it.
-        problems = take_in_memory(swarm, prepared)
+        problems = place_first(swarm, prepared)
         is_there = prepared.digest and swarm.store.jobs.exists(spec.job_id)
         if has_own_files(spec) and not is_there:
             sent = keep_files(swarm.settings, prepared.folder, spec.files, spec.job_id)
             spec, warnings = spec.model_copy(update={"base": sent.commit}), [*warnings, *sent.warnings]
         submitted = swarm.store.jobs.submit(
             spec,
-            catalogue=prepared.catalogue.model_dump_json(),
+            catalogue=prepared.project.catalogue_text,
             documents=prepared.documents,
-            packages=prepared.skills.packages,
+            packages=prepared.packages,
             webhook=prepared.webhook,
             **prepared.terms(swarm.settings.retention_seconds),
         )
@@ -47,10 +44,9 @@ def place_job(swarm: Swarm, prepared: PreparedJob) -> Job:
     return Job(swarm, spec.job_id, warnings=[*warnings, *problems, *_find_wants(swarm, spec)], new=submitted.new)
 
 
-def take_in_memory(swarm: Swarm, prepared: PreparedJob) -> list[str]:
-    """Import files into the agents' memory; returns problems."""
-    memories = Memories(swarm.store.keyspace)
-    return [str(problem) for folder in prepared.memory_folders for problem in take_in(memories, folder)[1]]
+def place_first(swarm: Swarm, prepared: PreparedJob) -> list[str]:
+    """Do what capabilities must do before an agent exists; returns problems."""
+    return [problem for part in prepared.project.parts.values() for problem in part.place_first(swarm.store)]
 
 
 def has_own_files(spec: AgentSpec) -> bool:

@@ -18,14 +18,15 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from swarm.agent.entries import Entry, Exchanged, Mail
-from swarm.agent.needs import Has, read_workers
+from swarm.agent.needs import Has, find_common_lack, read_needs, read_workers
+from swarm.client.ends import JobEnds
 from swarm.client.jobs import Job as Job
 from swarm.client.jobs import show_lack
 from swarm.client.messages import Mailbox
 from swarm.client.order import MapOrder, Order, takes
 from swarm.core.errors import ConfigurationError
 from swarm.core.log import EventLog
-from swarm.core.records import AgentView, JobView
+from swarm.core.records import AgentView, JobView, ListedState
 from swarm.core.settings import Settings, load_settings
 from swarm.mailbox import USER
 from swarm.permissions.ceiling import UNLIMITED, Ceiling, Privileges
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 log = EventLog("swarm.client")
 MAX_FOCUS_BYTES = 2_000
 """Maximum size of a summary's focus."""
+_LOOKED_AT_IN_LINE = 20
 
 
 class Swarm:
@@ -54,6 +56,8 @@ class Swarm:
     def __init__(self, settings: Settings | None = None, *, tell: Callable[[str], None] | None = None) -> None:
         self.settings = settings or load_settings()
         self.store = Store(connect(self.settings), self.settings.key_prefix)
+        self.ends = JobEnds(self.store.streams)
+        """The ends of jobs, for waits."""
         self.ceiling: Ceiling = UNLIMITED
         self._senders: list[Any] = []
         self.tell = tell or (lambda what: log.warning("redis.away", what=what))
@@ -75,7 +79,7 @@ class Swarm:
     def outlasting(self, job_id: str) -> Swarm:
         """A client for watching one job: every call waits for an unavailable Redis, and reports that in the job's name."""
         waiting = copy.copy(self)
-        waiting.store = self.store.outlasting(Outage(self.tell, who=job_id))
+        waiting.store = self.store.outlasting(Outage(self.tell, who=job_id, answered=True))
         return waiting
 
     def within(self, ceiling: Ceiling) -> Swarm:
@@ -139,14 +143,29 @@ class Swarm:
         self.store.jobs.get(job_id)
         return Job(self, job_id)
 
-    def jobs(self, count: int = 50) -> list[JobView]:
-        """The newest jobs, newest first."""
-        return self.store.jobs.newest(count)
+    def jobs(
+        self,
+        count: int = 50,
+        *,
+        state: ListedState | None = None,
+        before: str = "",
+        since: float = 0.0,
+        text: str = "",
+    ) -> list[JobView]:
+        """The newest jobs, newest first: only those in a `state` (`running`: all that are open), older than a `JobView.position`, made
+        since a time, or with these words in title, workspace or id. Raises `ConfigurationError` for a position that is none.
 
-    def find_lacks(self, count: int = 20) -> dict[str, str]:
-        """The newest jobs with agents that no worker can run: job id → reason."""
-        jobs = [self.job(record.id) for record in self.store.jobs.newest(count) if not record.ended]
-        return {job.id: lack for job in jobs if (lack := job.find_unmet())}
+        The time depends on the jobs returned, not on those kept; with `text`, the server looks through the others."""
+        return self.store.jobs.find(count, state=state, before=before, since=since, text=text)
+
+    def find_lacks(self) -> dict[str, str]:
+        """The open jobs with agents that no worker can run: job id → reason."""
+        workers, found = self.workers(), dict[str, str]()
+        for job_id, documents in self.store.fleet.waiting(_LOOKED_AT_IN_LINE).items():
+            needs = filter(None, map(read_needs, documents))
+            if lack := next(filter(None, (find_common_lack(each, workers) for each in needs)), ""):
+                found[job_id] = lack
+        return found
 
     def agent(self, agent_id: str) -> AgentView:
         """One agent's current state. Raises `UnknownAgent`."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+from operator import is_
 from typing import Any, NoReturn, TypeVar
 
 from pydantic import BaseModel
@@ -59,6 +60,7 @@ def find_unfit(data: Any) -> str:
 
 
 def _clean(value: Any, depth: int) -> Any:
+    # Most parts are numbers or ASCII text, so the loops below pass over them without a call.
     if value.__class__ in _AS_THEY_ARE:
         return value
     if isinstance(value, str):
@@ -68,21 +70,37 @@ def _clean(value: Any, depth: int) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, BaseModel):
-        fields = value.__dict__ if value.model_extra is None else dict(value)
-        changed = {name: new for name, old in fields.items() if (new := _clean(old, depth)) is not old}
-        return value.model_copy(update=changed) if changed else value
+        return _clean_model(value, depth)
     if not isinstance(value, dict | list | tuple):
         return clean_text(str(value))
     if depth >= MAX_DEPTH:
         return TOO_DEEP
     if isinstance(value, dict):
-        pairs = {clean_text(str(key)): _clean(one, depth + 1) for key, one in value.items()}
-        same = len(pairs) == len(value) and all(
-            new is old and pairs[new] is value[old] for new, old in zip(pairs, value, strict=True)
-        )
-        return value if same else pairs
-    items = [_clean(one, depth + 1) for one in value]
-    return value if all(new is old for new, old in zip(items, value, strict=True)) else type(value)(items)
+        return _clean_dict(value, depth + 1)
+    items = [one if one.__class__ in _AS_THEY_ARE else _clean(one, depth + 1) for one in value]
+    return value if all(map(is_, items, value)) else type(value)(items)
+
+
+def _clean_model(value: BaseModel, depth: int) -> BaseModel:
+    fields = value.__dict__ if value.model_extra is None else dict(value)
+    changed = {
+        name: new
+        for name, old in fields.items()
+        if not (old.__class__ in _AS_THEY_ARE or (old.__class__ is str and old.isascii()))
+        and (new := _clean(old, depth)) is not old
+    }
+    return value.model_copy(update=changed) if changed else value
+
+
+def _clean_dict(value: dict[Any, Any], depth: int) -> dict[Any, Any]:
+    pairs = {
+        (key if key.__class__ is str and key.isascii() else clean_text(str(key))): one
+        if one.__class__ in _AS_THEY_ARE or (one.__class__ is str and one.isascii())
+        else _clean(one, depth)
+        for key, one in value.items()
+    }
+    same = len(pairs) == len(value) and all(map(is_, pairs, value))
+    return value if same and all(map(is_, pairs.values(), value.values())) else pairs
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -12,6 +12,8 @@ from pydantic import BaseModel, Field
 OpenState = Literal["queued", "running", "parked"]
 EndState = Literal["completed", "failed", "cancelled", "timed_out"]
 State = Literal[OpenState, EndState]
+ListedState = Literal["running", EndState]
+"""Of a job; `running` until it ends."""
 TERMINAL_STATES: frozenset[str] = frozenset(get_args(EndState))
 PermissionMode = Literal["plan", "dontAsk", "bubble", "default", "acceptEdits", "auto", "bypassPermissions"]
 """Permission modes from the strictest to the most permissive.
@@ -40,7 +42,12 @@ class Usage(BaseModel, frozen=True):
         return self.input_tokens + self.output_tokens + self.cache_creation_input_tokens + self.cache_read_input_tokens
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(**{name: count + getattr(other, name) for name, count in self})
+        return Usage(
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cache_creation_input_tokens=self.cache_creation_input_tokens + other.cache_creation_input_tokens,
+            cache_read_input_tokens=self.cache_read_input_tokens + other.cache_read_input_tokens,
+        )
 
 
 class Limits(BaseModel, frozen=True, extra="forbid", use_attribute_docstrings=True):
@@ -254,6 +261,15 @@ class JobView(_View):
     """Nano-dollars."""
     read_up_to: str = Field(default="0-0", exclude=True)
     """The last message that the person marked as read."""
+
+    @property
+    def position(self) -> str:
+        """Position in the list of jobs: pass it to `Swarm.jobs(before=…)` to continue from here."""
+        return f"{self.created_at!r}:{self.id}"
+
+    def mentions(self, text: str) -> bool:
+        """Whether the title, the workspace or the id contains these words, in any case."""
+        return text.lower() in f"{self.id}\n{self.title}\n{self.workspace}".lower()
 
 
 class Event(BaseModel, frozen=True):

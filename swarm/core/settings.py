@@ -244,6 +244,10 @@ class Settings(BaseSettings):
             raise ValueError(f"{min(wrong)!r} is neither healthcheck nor metrics")
         return value
 
+    def __hash__(self) -> int:
+        # Equal settings have equal hashes; some fields have none.
+        return hash((self.redis_url, self.state_dir, self.key_prefix))
+
     def mcp_variables(self) -> list[str]:
         """Return the names and patterns of `mcp_env`."""
         return [name for part in self.mcp_env.split(",") if (name := part.strip())]

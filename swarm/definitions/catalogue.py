@@ -12,17 +12,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from swarm.core.errors import UnknownDefinition
-from swarm.definitions.cache import read_cached, shipped_definitions, stamp_of
+from swarm.core.memo import Memo, look_for
 from swarm.definitions.codex import read_codex_config, read_codex_role
 from swarm.definitions.grants import Grant
 from swarm.definitions.hook_commands import grant_of
-from swarm.definitions.markdown import read_markdown
+from swarm.definitions.markdown import read_markdown, shipped_definitions
 from swarm.definitions.mcp.servers import Server, describe_use
 from swarm.definitions.model import AgentDefinition
 from swarm.definitions.names import canonical_type, suggest
@@ -37,6 +37,8 @@ from swarm.definitions.sources import Problem, ReadResult, is_folder, list_files
 
 _OLD_MODES = ("mode", "modes")
 """Older folders of OpenCode for agents of the mode `primary`."""
+_files = Memo[ReadResult](4_096)
+_configs = Memo[OpenCodeConfig](256)
 
 
 class Shadowed(BaseModel):
@@ -218,9 +220,11 @@ def _read_opencode(folder: Path, *, root: Path | None, outer: Path | None = None
     """Read the agents of an OpenCode folder; its configuration is merged with that of the project's folder `outer`."""
     places = [*([] if outer is None else [outer]), folder]
     paths = [path for place in places for name in CONFIG_NAMES if _exists(path := place / name)]
-    # The files give one result together: a change of one invalidates it.
-    variant = f"opencode {root} {[(str(path), stamp_of(path)) for path in paths]}"
-    load = cache(lambda: load_opencode_config(paths, root=root))
+    variant = f"opencode {root} {paths}"
+
+    def load() -> OpenCodeConfig:
+        return _configs.get(variant, lambda: load_opencode_config(paths, root=root))
+
     results: list[ReadResult] = []
     for agents in (folder / name for name in ("agent", "agents", *_OLD_MODES)):
         read = partial(_read_opencode_markdown, agents, load)
@@ -229,7 +233,7 @@ def _read_opencode(folder: Path, *, root: Path | None, outer: Path | None = None
         return results
     merged = [name for result in results for name in result.merged]
     read_rest = partial(_read_opencode_rest, load, merged)
-    return [*results, read_cached(paths[-1], read_rest, f"{variant} {merged}")]
+    return [*results, _read_file(paths[-1], read_rest, f"{variant} {merged}")]
 
 
 def _read_opencode_markdown(agents: Path, load: Callable[[], OpenCodeConfig], path: Path) -> ReadResult:
@@ -247,11 +251,11 @@ def _read_codex(folder: Path, *, root: Path | None) -> list[ReadResult]:
     config = folder / "config.toml"
     if _exists(config):
         read = partial(read_codex_config, bases=shipped_definitions(), root=root)
-        results.append(read_cached(config, read, f"codex {root}"))
+        results.append(_read_file(config, read, f"codex {root}"))
     # A file that a configured role names belongs to that role; it is not a separate agent.
     taken = frozenset(file for result in results for file in result.includes)
     read_role = partial(read_codex_role, config=config if results else None)
-    return results + _read_files(folder / "agents", (".toml",), read_role, f"codex {stamp_of(config)}", taken)
+    return results + _read_files(folder / "agents", (".toml",), read_role, f"codex {bool(results)}", taken)
 
 
 def _read_files(
@@ -265,11 +269,17 @@ def _read_files(
     files = list_files(folder, suffixes, problems)
     if problems:
         return [ReadResult(problems=problems)]
-    return [read_cached(path, read, variant) for path in files if not without or resolve(path) not in without]
+    return [_read_file(path, read, variant) for path in files if not without or resolve(path) not in without]
+
+
+def _read_file(path: Path, read: Callable[[Path], ReadResult], variant: str) -> ReadResult:
+    """Return `read(path)`, from memory while no file that it reads has changed. `variant` names the reader and its options."""
+    return _files.get((variant, path), partial(read, path))
 
 
 def _exists(path: Path) -> bool:
     """Report whether the path exists, dangling links included. False if it cannot be inspected."""
+    look_for(path)
     try:
         path.lstat()
     except OSError:

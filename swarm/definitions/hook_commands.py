@@ -14,6 +14,7 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
+from swarm.core.memo import look_at
 from swarm.definitions.grants import Grant
 from swarm.definitions.hooks import Hook
 
@@ -61,6 +62,7 @@ def is_interpreter(word: str) -> bool:
 
 def hash_file(path: Path) -> str:
     """Return the SHA-256 of the whole file; empty if it cannot be read."""
+    look_at(path)
     try:
         if not path.is_file():  # reading a pipe would block
             return ""

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from swarm.core.memo import look_at
 from swarm.definitions.sources import Unusable, read_text
 
 OWN_SETTINGS = (".claude/settings.json", ".config/swarm/settings.json")
@@ -45,6 +46,7 @@ def parse_jsonc(text: str) -> Any:
 
 def read_table(path: Path) -> Mapping[str, Any]:
     """Read the object in a file; an empty one if there is no file. Raises `Unusable`."""
+    look_at(path)
     if not os.path.lexists(path):
         return {}
     content = parse_jsonc(read_text(path))

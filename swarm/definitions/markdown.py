@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,7 @@ def read_markdown(
         extra: dict[str, Any] = {}
         if config is not None and called in config.agents:
             table = merge_tables(config.agents[called], table)
-            extra = {"merged": [called], "includes": config.includes}
+            extra = {"merged": [called]}
         if is_disabled(table):
             return ReadResult(disabled={called: show_path(path)}, **extra)
         table = table if mode is None else {"mode": mode, **table}
@@ -65,8 +66,12 @@ def read_markdown(
     return ReadResult(definitions=[definition], **extra)
 
 
-def read_shipped() -> dict[str, AgentDefinition]:
-    """Read the shipped agents, by name. Raises `Unusable` if one of their files has a fault or a warning."""
+@cache
+def shipped_definitions() -> dict[str, AgentDefinition]:
+    """Read the shipped agents once per process, by name: they change only with the program.
+
+    Raises `Unusable` if one of their files has a fault or a warning.
+    """
     definitions = {}
     for path in sorted(SHIPPED_FOLDER.glob("*.md")):
         block, body, first_line = split_frontmatter(read_text(path))

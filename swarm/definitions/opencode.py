@@ -40,7 +40,6 @@ class OpenCodeConfig:
     general: list[Entry] = field(default_factory=list)
     """Permissions that apply to each agent before its own."""
     problems: list[Problem] = field(default_factory=list)
-    includes: list[Path] = field(default_factory=list)
 
 
 def load_opencode_config(paths: Iterable[Path], *, root: Path | None) -> OpenCodeConfig:
@@ -79,7 +78,7 @@ def read_opencode_agents(config: OpenCodeConfig, *, bases: Bases, without: Itera
                 definitions.append(_build(name, table, path, bases, config.general))
         except Unusable as error:
             problems.append(_name_agent(name, error).as_problem(path))
-    return ReadResult(definitions=definitions, problems=problems, disabled=disabled, includes=config.includes)
+    return ReadResult(definitions=definitions, problems=problems, disabled=disabled)
 
 
 def merge_tables(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
@@ -124,7 +123,7 @@ def _add_file(config: OpenCodeConfig, content: Mapping[str, Any], path: Path, ro
             table = {key: value for key, value in table.items() if normalise_key(str(key)) != "name"}
             for key, value in table.items():
                 if normalise_key(str(key)) == "prompt" and isinstance(value, str):
-                    table[key] = _insert_files(value, path.parent, root, config.includes)
+                    table[key] = _insert_files(value, path.parent, root)
         except Unusable as error:
             config.problems.append(_name_agent(name, error).as_problem(path))
             continue
@@ -182,12 +181,11 @@ def explain_prompt(prompt: object) -> list[str]:
     return warnings
 
 
-def _insert_files(prompt: str, folder: Path, root: Path | None, includes: list[Path]) -> str:
+def _insert_files(prompt: str, folder: Path, root: Path | None) -> str:
     """Replace each `{file:…}` in a prompt by that file's text."""
 
     def insert(match: re.Match[str]) -> str:
         file = locate(match[1].strip(), folder, root)
-        includes.append(file)
         try:
             return read_text(file)
         except Unusable as error:

@@ -17,6 +17,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from swarm.core.memo import look_at
 from swarm.definitions.grants import Grant
 from swarm.definitions.jsonc import parse_jsonc
 from swarm.definitions.sources import Problem, Unusable, locate, read_text, show
@@ -62,6 +63,7 @@ def read_setup(workspace: Path) -> tuple[Setup | None, list[Problem]]:
     """Return the setup of a workspace, and problems of its file; never raises."""
     for source, read in _READERS.items():
         path = workspace / source
+        look_at(path)
         if not os.path.lexists(path):
             continue
         try:

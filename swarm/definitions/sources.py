@@ -13,6 +13,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from swarm.core.errors import DefinitionError
+from swarm.core.memo import look_at, look_for
 from swarm.definitions.model import AgentDefinition
 
 MAX_FILE_BYTES = 1024 * 1024
@@ -50,7 +51,7 @@ class ReadResult(BaseModel):
     merged: list[str] = Field(default=[], exclude=True)
     """Names of configuration entries that were merged into the file's definition."""
     includes: list[Path] = Field(default=[], exclude=True)
-    """Other files that the result depends on, such as a prompt or role file."""
+    """Files of roles that a configuration names."""
 
 
 class Unusable(DefinitionError):
@@ -102,6 +103,7 @@ def enumerate_briefly(items: list[str]) -> str:
 
 def read_text(path: Path) -> str:
     """Read a small regular file, without byte-order mark and with plain line ends. Raises `Unusable`."""
+    look_at(path)
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise Unusable("not a regular file", "Replace it by a file.")
@@ -124,6 +126,7 @@ def read_text(path: Path) -> str:
 
 def is_folder(path: Path) -> bool:
     """Report whether the path is a folder or a link to one. False if it cannot be inspected."""
+    look_for(path)
     try:
         return stat.S_ISDIR(path.stat().st_mode)
     except (OSError, ValueError):
@@ -167,6 +170,7 @@ def list_files(folder: Path, suffixes: tuple[str, ...], problems: list[Problem])
     pending = [(folder, 0)]
     while pending:
         current, depth = pending.pop()
+        look_at(current)
         try:
             status = current.stat()
             paths = list(current.iterdir())

@@ -1,7 +1,8 @@
 """The table of tools. A row has the facts that filter, rules, modes, decisions, transcript and commands need about a tool.
 
 The module imports no tools, so definitions and rules can be read without them. `home` names the tool's module, which is imported on
-first use. No other code refers to a tool by its name. An external package adds rows with `declare`, once per process, at its start.
+first use. No other code refers to a tool by its name. Capabilities have their rows in their folders. An external package adds rows with
+`declare`, once per process, at its start.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from enum import Enum
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
+from swarm.core.capabilities import capabilities
 from swarm.core.errors import ConfigurationError
 
 
@@ -167,7 +169,6 @@ _BUILTIN = (
     ToolRow("WebFetch", Kind.LOOK, "swarm.tools.web.fetch_tool:WEB_FETCH", "url", "domain", network=True, timeout_seconds=60,
             aliases="fetch"),
     ToolRow("WebSearch", Kind.LOOK, "swarm.tools.web.search_tool:WEB_SEARCH", "query", network=True),
-    ToolRow("Skill", Kind.LOOK, "swarm.capabilities.skills.skill_tool:SKILL", "skill", "name", needs="skills", heartbeat="each"),
     ToolRow("SlashCommand", Kind.EFFECT, "", "command", "name"),
 
     ToolRow(PROGRAM, Kind.EFFECT, "swarm.tools.program:ONCE", "command", "command", needs_shell=True, needs="program"),
@@ -192,45 +193,6 @@ _BUILTIN = (
             needs="planner", sets_mode="plan", activity="entering plan mode", aliases="planenter"),
     ToolRow("ExitPlanMode", Kind.ASK, "swarm.tools.questions:EXIT_PLAN_MODE", root_only=True, while_planning=True,
             comes_with="EnterPlanMode", needs="plan", activity="handing in its plan", aliases="planexit"),
-
-    ToolRow("TeamCreate", Kind.SHARED, "swarm.capabilities.team.team_tools:TEAM_CREATE", "name", root_only=True, shipped_only=True,
-            in_background=False, adds_agents=True, needs="lead"),
-    ToolRow("TeamDelete", Kind.AGENTS, "swarm.capabilities.team.team_tools:TEAM_DELETE", root_only=True, shipped_only=True,
-            in_background=False, needs="lead"),
-    ToolRow("BoardAdd", Kind.SHARED, "swarm.capabilities.team.board_tools:BOARD_ADD", "subject", of_teammates=True, needs="lead",
-            aliases="taskcreate createtask"),
-    ToolRow("BoardList", Kind.LOOK, "swarm.capabilities.team.board_tools:BOARD_LIST", "task_id", internal=True, of_teammates=True,
-            needs="lead",
-            aliases="tasklist taskget listtasks gettask"),
-    ToolRow("BoardClaim", Kind.SHARED, "swarm.capabilities.team.board_tools:BOARD_CLAIM", "task_id", of_teammates=True, needs="lead",
-            aliases="claimtask"),
-    ToolRow("BoardUpdate", Kind.SHARED, "swarm.capabilities.team.board_tools:BOARD_UPDATE", "task_id", of_teammates=True, needs="lead",
-            aliases="taskupdate"),
-    ToolRow("BoardComplete", Kind.SHARED, "swarm.capabilities.team.board_tools:BOARD_COMPLETE", "task_id", of_teammates=True, needs="lead",
-            aliases="completetask"),
-    ToolRow("BoardWait", Kind.WAIT, "swarm.capabilities.team.board_tools:BOARD_WAIT", of_teammates=True, needs="lead",
-            activity="waiting for tasks"),
-    ToolRow("ScratchpadWrite", Kind.SHARED, "swarm.capabilities.team.scratchpad_tools:SCRATCHPAD_WRITE", "page", of_teammates=True,
-            concludes=True,
-            needs="several"),
-    ToolRow("ScratchpadRead", Kind.LOOK, "swarm.capabilities.team.scratchpad_tools:SCRATCHPAD_READ", "page", internal=True,
-            of_teammates=True, needs="several"),
-    ToolRow("ScratchpadAppend", Kind.SHARED, "swarm.capabilities.team.scratchpad_tools:SCRATCHPAD_APPEND", "page", of_teammates=True,
-            concludes=True,
-            needs="several"),
-    ToolRow("ScratchpadList", Kind.LOOK, "swarm.capabilities.team.scratchpad_tools:SCRATCHPAD_LIST", internal=True, of_teammates=True,
-            needs="several"),
-    ToolRow("ToolSearch", Kind.LOOK, "swarm.capabilities.mcp.server_tools:TOOL_SEARCH", "query", internal=True, needs="servers"),
-    ToolRow("ListMcpResources", Kind.LOOK, "swarm.capabilities.mcp.server_tools:LIST_RESOURCES", "server", "value", internal=True,
-            needs="servers",
-            aliases="listmcpresourcestool"),
-    ToolRow("ReadMcpResource", Kind.LOOK, "swarm.capabilities.mcp.server_tools:READ_RESOURCE", "uri", "value", network=True,
-            needs="servers",
-            aliases="readmcpresourcetool"),
-    ToolRow("ListMcpPrompts", Kind.LOOK, "swarm.capabilities.mcp.server_tools:LIST_PROMPTS", "server", "value", internal=True,
-            needs="servers"),
-    ToolRow("GetMcpPrompt", Kind.LOOK, "swarm.capabilities.mcp.server_tools:GET_PROMPT", "name", "value", network=True, needs="servers"),
-    ToolRow("Memory", Kind.SHARED, "swarm.capabilities.memory.memory_tool:MEMORY", "path", needs="memory"),
 )
 # fmt: on
 
@@ -245,14 +207,28 @@ def declare(*rows: ToolRow) -> None:
 
     Raises `ConfigurationError` for a name that is invalid or already taken by another row or alias.
     """
+    known = _table()
     for row in rows:
         if reason := refuse_name(row.name):
             raise ConfigurationError(reason)
-        if _rows.get(row.name, row) != row or _by_alias.get(_spelling(row.name), row.name) != row.name:
+        if known.get(row.name, row) != row or _by_alias.get(_spelling(row.name), row.name) != row.name:
             raise ConfigurationError(f"there is a tool {row.name!r} already; give the one of {row.home} another name")
-        _rows[row.name] = row
+        _add(row)
+
+
+def _table() -> dict[str, ToolRow]:
+    """The rows by name; the swarm's own and those of its capabilities are added on first use."""
+    if not _rows:
+        _add(*_BUILTIN, *(row for one in capabilities().values() for row in one.tools()))
+    return _rows
+
+
+def _add(*rows: ToolRow) -> None:
+    for row in rows:
         for alias in (_spelling(row.name), *row.aliases.split()):
             _by_alias.setdefault(alias, row.name)
+    # All at once: another thread sees none of them, or all.
+    _rows.update({row.name: row for row in rows})
 
 
 def refuse_name(name: str) -> str:
@@ -264,7 +240,7 @@ def refuse_name(name: str) -> str:
 
 def row_of(name: str) -> ToolRow:
     """Return the row of a tool by its canonical name; an unknown tool counts as having effects."""
-    found = _rows.get(name)
+    found = _table().get(name)
     if found is None:
         return ToolRow(name, in_background=name.startswith(_MCP))
     return found
@@ -272,17 +248,17 @@ def row_of(name: str) -> ToolRow:
 
 def all_rows() -> tuple[ToolRow, ...]:
     """Return every row, in the order in which models see the tools."""
-    return tuple(_rows.values())
+    return tuple(_table().values())
 
 
 def known_tools() -> frozenset[str]:
     """Return the names of all tools in the table."""
-    return frozenset(_rows)
+    return frozenset(_table())
 
 
 def find_alias(name: str) -> str | None:
     """Return our name of a tool, given ours or another system's; `read_file` and `ReadFile` are one."""
-    return _by_alias.get(_spelling(name))
+    return _by_alias.get(_spelling(name)) if _table() else None
 
 
 def matches_tool(pattern: str, name: str) -> bool:
@@ -299,6 +275,3 @@ def is_mcp(name: str) -> bool:
 
 def _spelling(name: str) -> str:
     return re.sub("[_-]", "", name).lower()
-
-
-declare(*_BUILTIN)

@@ -35,6 +35,11 @@ def spawn_detached(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, lo
         )
     finally:
         os.close(descriptor)
+    return detach(child)
+
+
+def detach(child: subprocess.Popen[bytes]) -> psutil.Process:
+    """Watch over a child that may outlive us."""
     # Read before the process is reaped, so that one that ends at once can still be identified.
     process = psutil.Process(child.pid)
     # While we live, we must reap this child, or a dead one would look alive.

@@ -12,9 +12,7 @@ from pydantic import BaseModel, ValidationError
 from swarm.core.settings import Settings
 from swarm.local.folders import write_whole
 from swarm.local.processes import descendants, find_process, session_members
-
-READY_VARIABLE = "SWARM_READY_FILE"
-"""Variable that names the file touched by a ready worker; unique per process, so it also marks it."""
+from swarm.local.template import READY_VARIABLE
 
 
 class ProcessRecord(BaseModel, frozen=True):

@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import sys
-import sysconfig
 import time
 import uuid
 from collections.abc import Sequence
@@ -20,8 +19,9 @@ import psutil
 
 from swarm.core.errors import ConfigurationError
 from swarm.core.settings import LOOPBACK, Settings, http_address
-from swarm.local.processes import is_alive, send_signal, spawn_detached, tail_log, wait_for_exit
-from swarm.local.records import READY_VARIABLE, ProcessRecord, ready_file, remove_record, save_record, stack_folder
+from swarm.local.processes import detach, is_alive, send_signal, spawn_detached, tail_log, wait_for_exit
+from swarm.local.records import ProcessRecord, ready_file, remove_record, save_record, stack_folder
+from swarm.local.template import READY_VARIABLE, take_template, with_package
 from swarm.store.connection import redis_url
 
 APP = "swarm.tasks"
@@ -136,17 +136,17 @@ def _start(
     base_url: str | None,
     **facts: Any,
 ) -> ProcessRecord:
-    record_id = uuid.uuid4().hex[:8]
+    template = take_template(settings) if kind == "worker" else None
+    record_id = uuid.uuid4().hex[:8] if template is None else template.record_id
     if kind == "worker":
         arguments = [*arguments, "--hostname", f"swarm-{record_id}@%h"]
     log = stack_folder(settings) / f"{kind}-{record_id}.log"
-    process = spawn_detached(
-        [sys.executable, "-m", *arguments],
-        env=_environment(settings, record_id, base_url),
-        # Not the checkout, whose top-level folders would hide standard library modules.
-        cwd=settings.state_folder(),
-        log=log,
-    )
+    # Not the checkout, whose top-level folders would hide standard library modules.
+    env, cwd = _environment(settings, record_id, base_url), settings.state_folder()
+    if template is not None and template.become(arguments, env=env, cwd=cwd, log=log):
+        process = detach(template.process)
+    else:
+        process = spawn_detached([sys.executable, "-m", *arguments], env=env, cwd=cwd, log=log)
     try:
         created = process.create_time()
     except psutil.Error:
@@ -175,18 +175,7 @@ def _environment(settings: Settings, record_id: str, base_url: str | None) -> di
         else:
             environment[variable] = value if isinstance(value, str) else json.dumps(value)
     environment[READY_VARIABLE] = str(ready_file(settings, record_id))
-    root = str(Path(__file__).resolve().parents[2])
-    if not _is_installed(root):
-        inherited = environment.get("PYTHONPATH")
-        environment["PYTHONPATH"] = f"{root}{os.pathsep}{inherited}" if inherited else root
-    return environment
-
-
-def _is_installed(root: str) -> bool:
-    """Whether a new interpreter finds our package, because its folder comes after the standard library's."""
-    standard = sysconfig.get_path("stdlib")
-    after = sys.path[sys.path.index(standard) + 1 :] if standard in sys.path else sys.path
-    return any(Path(entry).resolve() == Path(root) for entry in after if entry)
+    return with_package(environment)
 
 
 def _is_ready(record: ProcessRecord) -> bool:

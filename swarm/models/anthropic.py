@@ -12,7 +12,8 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import quote
 
 from pydantic import ValidationError
 
@@ -22,17 +23,22 @@ from swarm.models import ApplyLimits, Hear, ModelRequest, Progress, Reply
 from swarm.models.batches import BatchLane
 from swarm.models.catalogue import describe_aliases, max_output
 from swarm.models.connection import REHEARSAL_KEY, certificates, connect, is_loopback
+from swarm.models.deferral import defer_sdk
 from swarm.models.encoder import Encoder
+from swarm.models.events import read_events
 from swarm.models.failures import credentials_failure, response_failure, stream_failure
 from swarm.models.limits import name_limit_class, read_limits
+from swarm.models.postings import Postings
 from swarm.models.reply import ReplyBuilder
 from swarm.models.request import build_request, holds_summary
 
 if TYPE_CHECKING:
-    from anthropic import Anthropic, Stream
+    from anthropic import Stream
     from anthropic.types import RawMessageStreamEvent
 
     from swarm.models.connection import Client
+
+_decode = json.JSONDecoder().decode
 
 _SUMMARIES = "compact-2026-09-04"
 """Beta header of requests that ask for a summary or begin with one."""
@@ -49,11 +55,22 @@ _WARM_UP_ROUNDS = 20
 """Python rewrites code during its first dozen runs. Before the fork, that copies no page."""
 
 
+def load_sdk(settings: Settings) -> None:
+    """Import the part of the SDK that a request needs; all of it for a provider other than Anthropic."""
+    if settings.provider == "anthropic":
+        defer_sdk()
+    import anthropic
+
+    # The transport that real requests use.
+    anthropic.DefaultHttpxClient(verify=certificates()).close()
+
+
 def preload(settings: Settings) -> None:
     """Load and build all that a request needs, by one request that is answered in this process.
 
     Call this before forking: pool processes then share the memory, and no first request pays for it.
     """
+    load_sdk(settings)
     import anthropic
     import httpx2
 
@@ -72,8 +89,7 @@ def preload(settings: Settings) -> None:
     with client:
         for _ in range(_WARM_UP_ROUNDS):
             model.complete(request)
-    # The transport that real requests use, and the codec that every host name look-up needs.
-    anthropic.DefaultHttpxClient(verify=certificates()).close()
+    # The codec that every host name look-up needs.
     "localhost".encode("idna")
 
 
@@ -83,11 +99,11 @@ class AnthropicModel:
     def __init__(self, settings: Settings, *, client: Client | None = None) -> None:
         """`client` replaces the one from the settings; the caller then handles forks and retries."""
         self._settings = settings
-        self._given_client = client
+        self._given = None if client is None else Postings(client)
         self._is_rehearsal = False
         # Keyed by process id. A client inherited through a fork stays here, untouched: collecting it would close
         # connections that the parent still uses.
-        self._clients: dict[int, Client] = {}
+        self._postings: dict[int, Postings] = {}
         self._summarizing: dict[str, bool] = {}
         self._limit_classes: dict[str, str] = {}
 
@@ -114,16 +130,21 @@ class AnthropicModel:
         deadline = time.monotonic() + self._settings.request_timeout_seconds
         builder = ReplyBuilder(on_progress, on_words)
         with self._open_stream(request, on_limits) as stream:
+            response = stream.response
             if on_limits is not None:
-                on_limits(read_limits(stream.response.headers))
-            request_id = stream.response.headers.get("request-id")
-            request_sha = hashlib.sha256(stream.response.request.content).hexdigest()
-            events = self._read_events(stream, request.model)
-            while (event := self._next_event(events, request.model)) is not None:
-                self._add_event(builder, event)
-                # The transport notices a read that times out; this check ends a stream that trickles forever.
-                if time.monotonic() > deadline:
-                    raise self._timed_out()
+                on_limits(read_limits(response.headers))
+            request_id = response.headers.get("request-id")
+            request_sha = hashlib.sha256(response.request.read()).hexdigest()
+            event: Any = None
+            try:
+                for event in self._read_events(stream, request.model):
+                    builder.add(event)
+                    # The transport notices a read that times out; this check ends a stream that trickles forever.
+                    if time.monotonic() > deadline:
+                        raise self._timed_out()
+            except (AttributeError, KeyError, TypeError) as error:
+                kind = event.get("type") if isinstance(event, dict) else type(event).__name__
+                raise TransientModelError(f"the model's reply is damaged: bad {kind} event", kind="cut") from error
         try:
             reply = builder.finish(request_id, request_sha)
         except ValidationError as error:
@@ -145,9 +166,10 @@ class AnthropicModel:
         known = self._summarizing.get(model)
         if known is None:
             try:
-                client = cast("Anthropic", self._client())
-                can = client.beta.models.retrieve(model).capabilities
-                known = bool(can and can.compaction and can.compaction.summarize.supported)
+                # As plain JSON: the SDK's typed models are a thousand modules.
+                path = f"/v1/models/{quote(model, safe='')}?beta=true"
+                about: Any = self._client().get(path, cast_to=object)
+                known = about["capabilities"]["compaction"]["summarize"]["supported"] is True
             except Exception as error:
                 failure = self._request_failure(error, model)
                 if isinstance(failure, TransientModelError):
@@ -162,26 +184,26 @@ class AnthropicModel:
 
     def close(self) -> None:
         """Close this process's connections. The model stays usable: the next request opens new ones."""
-        client = self._clients.pop(os.getpid(), None)
-        if client is not None:
-            client.close()
+        postings = self._postings.pop(os.getpid(), None)
+        if postings is not None:
+            postings.client.close()
 
     def _open_stream(self, request: ModelRequest, on_limits: ApplyLimits | None) -> Stream[RawMessageStreamEvent]:
-        client = self._client()
+        postings = self._client_postings()
         most = max_output(request.model, prices_file=self._settings.prices_file)
         try:
             if self._settings.provider == "anthropic":
                 encoder: Encoder = request.kept.setdefault("encoder", Encoder())
                 summary = request.summarize is not None or holds_summary(request.messages)
                 headers = _trace(request) | ({"anthropic-beta": _SUMMARIES} if summary else {})
-                return _post(client, encoder.encode(request, max_output=most), headers)
+                return postings.post(encoder.encode(request, max_output=most), headers)
             if holds_summary(request.messages):
                 raise ConfigurationError(
                     f"provider {self._settings.provider} cannot read the summary in this agent's conversation. "
                     "Run a worker with a provider that can, such as the one that made it (SWARM_PROVIDER)"
                 )
             # Other providers move parts of the body elsewhere, so they need its fields.
-            stream: Stream[RawMessageStreamEvent] = client.messages.create(
+            stream: Stream[RawMessageStreamEvent] = postings.client.messages.create(
                 **build_request(request, max_output=most), stream=True, extra_headers=_trace(request)
             )
         except Exception as error:
@@ -196,20 +218,16 @@ class AnthropicModel:
 
     def _read_events(self, stream: Stream[RawMessageStreamEvent], model: str) -> Iterator[Mapping[str, Any]]:
         """Yield events as plain JSON: the SDK's typed ones cost more than the rest of a request."""
-        if self._settings.provider == "bedrock":
-            # Bedrock frames its events in a binary format that the SDK's own iteration decodes.
-            for typed in stream:
-                yield typed.model_dump(mode="json", exclude_unset=True, warnings=False)
-            return
-        for event in type(stream).raw_events(stream.response):
-            if event.event == "error":
-                raise self._stream_failure(_parse_or_keep(event.data), model)
-            if event.data:
-                yield event.json()
-
-    def _next_event(self, events: Iterator[Mapping[str, Any]], model: str) -> Mapping[str, Any] | None:
         try:
-            return next(events, None)
+            if self._settings.provider == "bedrock":
+                # Bedrock frames its events in a binary format that the SDK's own iteration decodes.
+                for typed in stream:
+                    yield typed.model_dump(mode="json", exclude_unset=True, warnings=False)
+                return
+            for name, data in read_events(stream.response.iter_bytes()):
+                if name == b"error":
+                    raise self._stream_failure(_parse_or_keep(data), model)
+                yield _decode(data.decode())
         except ModelError:
             raise
         except Exception as error:
@@ -223,23 +241,18 @@ class AnthropicModel:
                 failure = TransientModelError(f"the model's reply was cut off: {error}", kind="cut")
             raise failure from error
 
-    def _add_event(self, builder: ReplyBuilder, event: Mapping[str, Any]) -> None:
-        try:
-            builder.add(event)
-        except (AttributeError, KeyError, TypeError) as error:
-            kind = event.get("type") if isinstance(event, dict) else type(event).__name__
-            raise TransientModelError(f"the model's reply is damaged: bad {kind} event", kind="cut") from error
-
     # -- the client ---------------------------------------------------------------------------------------
 
     def _client(self) -> Client:
-        if self._given_client is not None:
-            return self._given_client
-        client = self._clients.get(os.getpid())
-        if client is None:
+        return self._client_postings().client
+
+    def _client_postings(self) -> Postings:
+        known = self._given or self._postings.get(os.getpid())
+        if known is None:
+            made = Postings(connect(self._settings, rehearsing=self._is_rehearsal))
             # Two threads may both make one; setdefault lets all of them use the same.
-            client = self._clients.setdefault(os.getpid(), connect(self._settings, rehearsing=self._is_rehearsal))
-        return client
+            known = self._postings.setdefault(os.getpid(), made)
+        return known
 
     # -- failures -----------------------------------------------------------------------------------------
 
@@ -320,23 +333,8 @@ def _trace(request: ModelRequest) -> dict[str, str]:
     return {"traceparent": request.traceparent} if request.traceparent else {}
 
 
-def _post(client: Client, body: bytes, headers: dict[str, str]) -> Stream[RawMessageStreamEvent]:
-    """Post a body encoded here. Transport, credentials, headers and errors are the SDK's."""
-    from anthropic import Stream
-    from anthropic.types import Message, RawMessageStreamEvent
-
-    return client.post(
-        "/v1/messages?beta=true" if "anthropic-beta" in headers else "/v1/messages",
-        cast_to=Message,
-        content=body,
-        options={"headers": headers} if headers else {},
-        stream=True,
-        stream_cls=Stream[RawMessageStreamEvent],
-    )
-
-
-def _parse_or_keep(data: str) -> object:
+def _parse_or_keep(data: bytes) -> object:
     try:
-        return json.loads(data)
+        return _decode(data.decode())
     except ValueError:
-        return data
+        return data.decode(errors="replace")

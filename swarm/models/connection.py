@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from swarm.core.errors import ConfigurationError
 from swarm.core.settings import Settings
 from swarm.models.failures import credentials_failure
+from swarm.models.interruption import make_interruptible
 
 if TYPE_CHECKING:
     from anthropic import Anthropic, AnthropicBedrock, AnthropicVertex
@@ -80,6 +81,7 @@ def connect(settings: Settings, *, rehearsing: bool) -> Client:
             transport = {"transport": httpx2.HTTPTransport(verify=certificates()), "trust_env": False}
             transport["follow_redirects"] = not rehearsing
     options["http_client"] = anthropic.DefaultHttpxClient(timeout=timeout, **transport)
+    make_interruptible(options["http_client"])
     try:
         match settings.provider:
             case "bedrock":

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 _KINDS = ("requests", "input-tokens", "output-tokens")
+_STATED = [f"anthropic-ratelimit-{kind}-limit" for kind in _KINDS]
+_LEFT = [f"anthropic-ratelimit-{kind}-remaining" for kind in _KINDS]
 _FAMILY = re.compile(r"(opus|sonnet|haiku|fable)-(\d{1,2}(?:-\d{1,2})?)(?!\d)")
 _CREDENTIALS = (
     "ANTHROPIC_API_KEY",
@@ -45,8 +47,9 @@ NOTHING_STATED = RateLimits()
 
 def read_limits(headers: Mapping[str, str]) -> RateLimits:
     """Limits in a response's headers. A value that is no number counts as not stated."""
-    stated = [_number(headers.get(f"anthropic-ratelimit-{kind}-limit"), 0) for kind in _KINDS]
-    left = [_number(headers.get(f"anthropic-ratelimit-{kind}-remaining"), -1) for kind in _KINDS]
+    known = dict(headers.items())
+    stated = [_number(known.get(name), 0) for name in _STATED]
+    left = [_number(known.get(name), -1) for name in _LEFT]
     return RateLimits(*stated, *left)
 
 

@@ -49,7 +49,7 @@ class ReplyBuilder:
         # Pieces are joined once, when the block ends: a long text has thousands of them.
         self._pieces: dict[int, dict[str, list[str]]] = {}
         self._usage: dict[str, int] = {}
-        self._beside = Usage()
+        self._beside: Usage | None = None
         self._model = ""
         self._stop_reason: str | None = None
         self._stopped = False
@@ -83,7 +83,7 @@ class ReplyBuilder:
         return Reply(
             content=[clean(self._blocks[index]) for index in sorted(self._blocks)],
             stop_reason=self._stop_reason,
-            usage=Usage(**self._usage) + self._beside,
+            usage=Usage(**self._usage) if self._beside is None else Usage(**self._usage) + self._beside,
             model=self._model,
             request_id=request_id,
             request_sha=request_sha,
@@ -156,4 +156,4 @@ def _parse_input(text: str) -> dict[str, Any]:
     if not isinstance(parsed, dict):
         return {UNREADABLE_INPUT: text}
     # Input that cannot be stored as it is cannot be sent back either: every later request would fail.
-    return {UNREADABLE_INPUT: text} if find_unfit(parsed) else clean(parsed)
+    return {UNREADABLE_INPUT: text} if find_unfit(parsed) else parsed

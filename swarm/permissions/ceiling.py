@@ -121,7 +121,9 @@ KEY_CEILING = Ceiling(mode="acceptEdits", network=False, allow=False, check=Fals
 
 
 def read_ceiling(settings: Settings) -> Ceiling:
-    """Read the ceiling from a worker's settings."""
+    """Read the ceiling from a worker's settings; `UNLIMITED` itself if they limit nothing."""
+    if not settings.workspaces and settings.mode_ceiling is None and settings.network != "off":
+        return UNLIMITED
     folders = (
         tuple(Path(os.path.realpath(folder)) for folder in settings.workspace_folders()) if settings.workspaces else ()
     )

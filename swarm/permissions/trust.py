@@ -15,6 +15,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from swarm.core.errors import ConfigurationError
+from swarm.core.memo import look_at
 from swarm.definitions.grants import Grant, hash_grants
 
 MAX_KEPT = 20
@@ -63,6 +64,7 @@ class TrustStore:
         return True
 
     def _load(self) -> _Decisions:
+        look_at(self._path)
         try:
             return _Decisions.model_validate_json(self._path.read_bytes())
         except FileNotFoundError:

@@ -279,7 +279,8 @@ class Endpoints:
         record, end, keep = exchange.record, format_chunk(b""), True
         if fault is not None and kind == "cut":
             record, events = replace(record, error="cut"), events[: max(3, len(events) // 2)]
-            end, keep = b"" if fault.abrupt else end, False
+            if fault.abrupt:  # otherwise the response ends as HTTP asks, and its connection is good for the next
+                end, keep = b"", False
         elif fault is not None and kind == "stream_error":
             text = fault.message or ERRORS["529"][2]
             error = {"error": {"type": "overloaded_error", "message": text}, "request_id": record.request_id}

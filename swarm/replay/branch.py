@@ -17,6 +17,7 @@ from swarm.agent.needs import needs_of
 from swarm.agent.spec import AgentSpec
 from swarm.core.errors import ConfigurationError
 from swarm.core.ids import child_agent_id, root_agent_id
+from swarm.core.plain import clean
 from swarm.mailbox import position_of
 from swarm.replay.past import Past, PastAgent, PastEntry
 from swarm.store.fields import agent_fields
@@ -204,7 +205,7 @@ class _New:
         other = self._change.definitions.get(old.id, {})
         spec = AgentSpec.model_validate({**old.spec, **update, **other})
         mail, unread = _mail_then(old, self._moment)
-        fields = agent_fields(spec) | {name: old.fields[name] for name in _OF_AGENTS if name in old.fields}
+        fields = agent_fields(clean(spec)) | {name: old.fields[name] for name in _OF_AGENTS if name in old.fields}
         if not other and old.fields.get("wants"):
             # Its needs exceed its definition's, because it got tools that not every worker has.
             needs = needs_of(spec).model_copy(update={"wants": tuple(old.fields["wants"].split())})

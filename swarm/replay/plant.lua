@@ -90,13 +90,12 @@ step('plant_job', function(job, request)
   if given.team then
     for name, value in pairs(given.team) do redis.call('HSET', job_key(job, 'team'), name, value) end
   end
-  redis.call('ZADD', P .. ':jobs', NOW, job)
+  jobs.set_state(job, #given.queue > 0 and 'running' or given.fields.state)
   tally('jobs')
   if #given.queue == 0 then
     endings.keep(job, NOW + tonumber(job_field(job, 'retention') or '604800'))
     return { 'ok', publish }
   end
-  redis.call('HSET', job_key(job), 'state', 'running')
   endings.keep(job)
   local seconds = job_field(job, 'seconds')
   if seconds then agents.set_deadline(job, tonumber(seconds)) end

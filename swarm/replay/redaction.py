@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal
 
-from swarm.capabilities.memory.secrets import strip_secrets
+from swarm.core.secrets import strip_secrets
 from swarm.replay.past import Past, PastAgent, PastEntry
 
 Redaction = Literal["secrets", "words"]

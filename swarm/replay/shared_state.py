@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from swarm.capabilities.team.board_tools import BOARD_ADD, BOARD_CLAIM, BOARD_COMPLETE, BOARD_UPDATE
-from swarm.capabilities.team.scratchpad_tools import SCRATCHPAD_APPEND, SCRATCHPAD_WRITE
+from swarm.definitions.tools import all_rows
 from swarm.replay.past import Past, PastAgent
 from swarm.store.values import normal_role
 
@@ -219,12 +218,13 @@ def _name(agent: PastAgent) -> str:
     return agent.fields.get("name") or (agent.id if agent.parent else "root")
 
 
-_CHANGES: dict[str, Callable[[Shared, Past, _SharedCall], None]] = {
-    "": _end,
-    BOARD_ADD.name: _add,
-    BOARD_CLAIM.name: _claim,
-    BOARD_UPDATE.name: _update,
-    BOARD_COMPLETE.name: _complete,
-    SCRATCHPAD_WRITE.name: _write,
-    SCRATCHPAD_APPEND.name: _append,
+_BY_TOOL: dict[str, Callable[[Shared, Past, _SharedCall], None]] = {
+    "BOARD_ADD": _add,
+    "BOARD_CLAIM": _claim,
+    "BOARD_UPDATE": _update,
+    "BOARD_COMPLETE": _complete,
+    "SCRATCHPAD_WRITE": _write,
+    "SCRATCHPAD_APPEND": _append,
 }
+_NAMES = {row.home.partition(":")[2]: row.name for row in all_rows()}
+_CHANGES = {"": _end} | {_NAMES[tool]: change for tool, change in _BY_TOOL.items() if tool in _NAMES}

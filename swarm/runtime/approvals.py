@@ -79,9 +79,8 @@ class Approvals:
     def _describe(self, call: Block) -> JudgedCall:
         given = call["input"] if isinstance(call["input"], dict) else {}
         looks = self._segment.history.kinds.get(call["name"]) == "look"
-        return replace(
-            _describe(self._segment, call["name"], given, sandboxed=self._toolbox.is_sandboxed()), looks=looks
-        )
+        described = _describe(self._segment, call["name"], given, sandboxed=self._toolbox.is_sandboxed())
+        return replace(described, looks=True) if looks else described
 
     def _judge(self, call: Block) -> Judgement:
         return judge(self._describe(call))
@@ -207,8 +206,10 @@ class Approvals:
 
 def _hear_hooks(verdict: Judgement, hooked: Hooked | None) -> Judgement:
     """Apply hooks' decisions. They can require a question, or allow if only the mode asks."""
-    if hooked is None or verdict.action == "deny":
-        return replace(verdict, look=verdict.look and (hooked is None or hooked.decision != "ask"))
+    if hooked is None:
+        return verdict
+    if verdict.action == "deny":
+        return replace(verdict, look=verdict.look and hooked.decision != "ask")
     if hooked.decision == "ask" and verdict.action == "allow":
         said = f": {hooked.reason}" if hooked.reason else ""
         return Judgement("ask", f"a hook requires a person's decision{said}", by_person=True)

@@ -37,6 +37,8 @@ class Children:
     def __init__(self, parts: Parts) -> None:
         self._parts, self._segment = parts, parts.segment
         self._journal, self._store, self._spec = parts.segment.journal, parts.segment.store, parts.segment.spec
+        self._just_started: set[str] = set()
+        """Children that this segment has started and not waited for yet."""
 
     def spawn(self, calls: Sequence[Block]) -> None:
         """Start or continue children as the calls ask. Impossible calls get a refusal as result."""
@@ -111,6 +113,7 @@ class Children:
         )
         if isinstance(answer, Signals):
             self._journal.history.apply(entry)
+            self._just_started.update(entry.children.values())
             self._segment.publish(answer)
             return True
         refuse(plan, answer, self._spec.limits.max_agents)
@@ -129,7 +132,8 @@ class Children:
         for child in children:
             # A fork begins with its parent's conversation, and a continued agent with its own.
             if isinstance(child, AgentSpec) and child.fork is None:
-                name, _ = name_prefix(child, *open_for(self._parts, child), prices)
+                prefix = open_for(self._parts, child)
+                name, _ = name_prefix(child, prefix.system, prefix.tools, prices)
                 if name and name != own:
                     named[child.agent_id] = name
         return named
@@ -140,7 +144,8 @@ class Children:
         Returns whether any child's failure would.
         """
         bound = [agent_id for call_id, agent_id in children.items() if self._binds(call_id)]
-        ended = self._store.agents.ended([agent_id for agent_id in bound if agent_id not in alive])
+        over = [agent_id for agent_id in bound if agent_id not in alive]
+        ended = self._store.agents.ended(over) if over else {}
         failed = next((one for one in ended.values() if one.state in ("failed", "timed_out")), None)
         if failed is not None:
             why = f"{failed.called} ({failed.label}), which was started beside it, failed"
@@ -160,7 +165,10 @@ class Children:
 
     def collect(self, children: dict[str, str]) -> Condition | None:
         """Take in children's results (tool_use id → agent id), or return what to wait for."""
-        ended = self._store.agents.ended(list(children.values()))
+        # The step that parks checks their states anyway.
+        new = self._just_started.issuperset(children.values())
+        self._just_started.clear()
+        ended = {} if new else self._store.agents.ended(list(children.values()))
         if alive := [agent_id for agent_id in children.values() if agent_id not in ended]:
             # A failure that ends the others must be seen at once.
             return Condition(children=alive, mode="any" if self._abort_siblings(children, alive) else "all")

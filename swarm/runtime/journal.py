@@ -55,17 +55,14 @@ class Journal:
         self.history = History(claim.agent_id)
         self.unread = claim.unread
         """Unread messages in the mailbox, as of the last write."""
-        self.wanted = ""
-        """The conversation summary that a person wants, as JSON."""
+        self.wanted = claim.wanted
+        """The conversation summary that a person wants, as JSON, as of the last write."""
 
     def load(self) -> History:
         """Read the journal from its last cut on. Raises `JournalError`."""
         # Most agents have one segment, so an empty journal is not read.
-        if self.claim.length == self.history.length == 0:
-            self.history = History(self.claim.agent_id)
-        else:
+        if self.claim.length != 0 or self.history.length:
             self.history = self.store.journals.history(self.claim.agent_id)
-            self.wanted = self.store.agents.wanted_summary(self.claim.agent_id)
         return self.history
 
     @property
@@ -76,11 +73,8 @@ class Journal:
     def stamp(self, entry: EntryT) -> EntryT:
         """Add time and generation to an entry, and bring it into the form that the journal returns."""
         update: dict[str, Any] = {"at": self.claim.now(), "generation": self.claim.generation}
-        if isinstance(entry, Started):
-            # Many small parts, clean already: their source cleans them once for all histories.
-            update |= {"system": entry.system, "tools": entry.tools}
-            return clean(entry.model_copy(update={"system": "", "tools": []})).model_copy(update=update)
-        return clean(entry).model_copy(update=update)
+        # The first entry has many small parts, clean already: they come from records and from the cached prefix.
+        return (entry if isinstance(entry, Started) else clean(entry)).model_copy(update=update)
 
     def append(self, entries: Sequence[Entry], **beside: Unpack[Beside]) -> None:
         """Store entries and apply them.

@@ -129,7 +129,6 @@ class ModelCall:
     def keep(self, reply: Reply, *, seconds: float, price_share: float = 1.0) -> None:
         """Journal a reply, with its duration, at that share of its price."""
         content = tell_apart(reply.content, self._history.call_ids, self._history.turns)
-        reply = reply.model_copy(update={"content": content})
         cost = self.cost(reply.model, reply.usage) * price_share
         entry = Assistant(
             content=content,
@@ -143,7 +142,7 @@ class ModelCall:
         )
         self._journal.append(
             [entry],
-            activity=self._activity(reply),
+            activity=_activity(content),
             counters=reply_counters(reply.usage, cost, turns=1),
             settle=self.reserves,
             said=self._history.reply_text.text_after(entry),
@@ -231,12 +230,6 @@ class ModelCall:
         known = cost_usd(model, usage, prices_file=prices)
         return known if known is not None else cost_usd(self._spec.model, usage, prices_file=prices) or 0.0
 
-    def _activity(self, reply: Reply) -> str:
-        for block in reply.content:
-            if block.get("type") == "tool_use":
-                return describe_call(block)
-        return "answering"
-
     @contextmanager
     def _opening_for_others(self) -> Iterator[None]:
         """Open the gate for siblings that wait until this first reply begins."""
@@ -279,6 +272,10 @@ class ModelCall:
             self._told_activity_at = now
             with self._stop.unbroken():
                 self._told().expect(self._segment.store.events.show_activity(self._segment.claim, activity))
+
+
+def _activity(content: list[Block]) -> str:
+    return next((describe_call(block) for block in content if block.get("type") == "tool_use"), "answering")
 
 
 def describe_failure(

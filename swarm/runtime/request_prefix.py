@@ -10,7 +10,7 @@ scratchpad. A teammate gets board, scratchpad and messages whatever its definiti
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,13 +20,12 @@ from swarm.agent.prompts import first_message, system_prompt
 from swarm.agent.spec import AgentSpec
 from swarm.core.plain import clean
 from swarm.definitions.model import AgentDefinition
-from swarm.definitions.tools import PROGRAM, PROGRAM_AGAIN, Kind, ToolRow, all_rows
+from swarm.definitions.tools import PROGRAM, PROGRAM_AGAIN, Kind, ToolRow, all_rows, is_mcp, row_of
 from swarm.permissions.filter import Situation, filter_tools
-from swarm.permissions.sandbox import Backend, choose_backend
 from swarm.runtime.steps import Offer
 from swarm.tools import Tool
 from swarm.tools.agents import naming_types
-from swarm.tools.registry import can_offer, offered_tools
+from swarm.tools.registry import offered_tools, tools_here
 
 if TYPE_CHECKING:
     from swarm.runtime.parts import Parts
@@ -39,6 +38,8 @@ class RequestPrefix(NamedTuple):
 
     system: str
     tools: list[dict[str, Any]]
+    special: list[str]
+    """The names of those tools that only some workers have."""
 
 
 _openings: dict[tuple[Any, ...], RequestPrefix] = {}
@@ -46,37 +47,21 @@ _openings: dict[tuple[Any, ...], RequestPrefix] = {}
 
 def request_prefix_of(
     spec: AgentSpec,
-    definitions: str,
-    types: Callable[[], Sequence[AgentDefinition]],
+    types: Sequence[AgentDefinition],
     *,
     sandboxed: bool,
     person_there: bool,
-    tags: Sequence[str] = (),
+    here: Iterable[Tool],
     offers: Sequence[Offer] = (),
 ) -> RequestPrefix:
-    """An agent's request prefix, cached per process. `definitions` names its job's definitions."""
-    key = (
-        definitions,
-        tuple(offer.key for offer in offers),
-        spec.definition.model_dump_json(),
-        (spec.depth, spec.limits.max_depth, spec.parent_id is None),
-        (spec.background, spec.teammate, spec.mode, spec.after_plan),
-        (sandboxed, person_there, *tags),
-    )
-    known = _openings.get(key)
-    if known is None:
-        here = {"sandboxed": sandboxed, "person_there": person_there}
-        tools = choose_tools(spec, types(), **here, tags=tags, offers=offers)
-        prompt = system_prompt(spec, {tool.name for tool in tools})
-        for offer in offers:
-            tools = offer.finish(tools)
-        prompt = "\n\n".join(filter(None, [prompt, *(offer.introduce() for offer in offers)]))
-        known = RequestPrefix(*clean((prompt, [tool.schema() for tool in tools])))
-        if definitions:
-            if len(_openings) >= _KEPT:
-                _openings.clear()
-            _openings[key] = known
-    return known
+    """An agent's request prefix; the arguments are those of `choose_tools`."""
+    tools = choose_tools(spec, types, sandboxed=sandboxed, person_there=person_there, here=here, offers=offers)
+    prompt = system_prompt(spec, {tool.name for tool in tools})
+    for offer in offers:
+        tools = offer.finish(tools)
+    prompt = "\n\n".join(filter(None, [prompt, *(offer.introduce() for offer in offers)]))
+    special = [tool.name for tool in tools if row_of(tool.name).origin or is_mcp(tool.name)]
+    return RequestPrefix(*clean((prompt, [tool.schema() for tool in tools])), special)
 
 
 def choose_tools(
@@ -85,16 +70,16 @@ def choose_tools(
     *,
     sandboxed: bool,
     person_there: bool,
-    tags: Sequence[str] | None = None,
+    here: Iterable[Tool] | None = None,
     offers: Sequence[Offer] = (),
 ) -> list[Tool]:
-    """Choose an agent's tools, on any worker or on one with these tags.
+    """Choose an agent's tools, from those of any worker or `here`.
 
     `types` are the definitions that it can start, `offers` the additions of its capabilities. `person_there` says that questions are
     answered.
     """
-    here = (tool for tool in offered_tools() if tags is None or can_offer(tool.row, tags, sandboxed=sandboxed))
-    available = {tool.name: tool for tool in (*here, *(tool for offer in offers for tool in offer.tools()))}
+    every = offered_tools() if here is None else here
+    available = {tool.name: tool for tool in (*every, *(tool for offer in offers for tool in offer.tools()))}
     if spec.definition.command:
         return [available[PROGRAM_AGAIN if spec.definition.restart else PROGRAM]]
     situation = Situation(
@@ -158,18 +143,27 @@ def is_of_use(
 
 
 def open_for(parts: Parts, spec: AgentSpec) -> RequestPrefix:
-    """The request prefix of an agent of the job, as if it ran on a worker like this one."""
-    segment = parts.segment
-    offers = (step.offer(spec) for step in parts.steps)
-    return request_prefix_of(
-        spec,
-        segment.claim.definitions,
-        lambda: parts.catalogue.for_spawning(),
-        sandboxed=isinstance(choose_backend(segment.settings.sandbox), Backend),
-        person_there=segment.ask_seconds > 0,
-        tags=segment.settings.tag_names(),
-        offers=[offer for offer in offers if offer is not None],
+    """The request prefix of an agent of the job, as if it ran on a worker like this one. Cached per process."""
+    claim, settings, person_there = parts.segment.claim, parts.segment.settings, parts.segment.ask_seconds > 0
+    offers = [offer for step in parts.steps if (offer := step.offer(spec)) is not None]
+    key = (
+        claim.definitions,
+        tuple(offer.key for offer in offers),
+        spec.definition.model_dump_json(),
+        (spec.depth, spec.limits.max_depth, spec.parent_id is None),
+        (spec.background, spec.teammate, spec.mode, spec.after_plan),
+        (settings.sandbox, settings.tags, person_there),
     )
+    known = _openings.get(key)
+    if known is None:
+        sandboxed, here = tools_here(settings.sandbox, settings.tags)
+        types = parts.catalogue.for_spawning()
+        known = request_prefix_of(spec, types, sandboxed=sandboxed, person_there=person_there, here=here, offers=offers)
+        if claim.definitions:
+            if len(_openings) >= _KEPT:
+                _openings.clear()
+            _openings[key] = known
+    return known
 
 
 def begin(parts: Parts) -> Finished | None:
@@ -207,12 +201,11 @@ def _open(parts: Parts, entry: Started) -> Started | Finished:
     """Fill the entry with the request prefix; or the agent's end if it cannot work."""
     segment = parts.segment
     opening = open_for(parts, segment.spec)
-    needs = needs_of(segment.claim.spec, [tool["name"] for tool in opening.tools])
-    if needs.wants:
+    if opening.special:
         # Recorded first: the next worker of this agent must offer them, too.
-        segment.store.agents.need(segment.claim, needs)
+        segment.store.agents.need(segment.claim, needs_of(segment.claim.spec, opening.special))
     # Not validated, because that would copy them: the encoder knows tools by identity.
-    opened: Started | Finished = entry.model_copy(update=opening._asdict())
+    opened: Started | Finished = entry.model_copy(update={"system": opening.system, "tools": opening.tools})
     for step in parts.steps:
         if isinstance(opened, Finished):
             break

@@ -18,7 +18,7 @@ from swarm.core.log import EventLog
 from swarm.core.settings import Settings
 from swarm.definitions.model import PermissionMode
 from swarm.models import Model
-from swarm.permissions.ceiling import Ceiling, read_ceiling
+from swarm.permissions.ceiling import UNLIMITED, Ceiling, read_ceiling
 from swarm.permissions.judge import may_read
 from swarm.permissions.modes import MODES
 from swarm.permissions.rules import Rule, Rules
@@ -42,6 +42,7 @@ class Stop:
     requested: bool = False
     event: threading.Event = field(default_factory=threading.Event)
     """Set by other threads only: a signal handler may interrupt a thread that holds its lock."""
+    thread: int = field(default_factory=threading.get_ident)
     _waiting: bool = False
 
     def check(self) -> None:
@@ -59,6 +60,10 @@ class Stop:
         try:
             self.check()
             yield
+        except Exception:
+            self._waiting = False
+            self.check()  # another thread ends a wait by cutting its connection
+            raise
         finally:
             self._waiting = False
 
@@ -111,6 +116,8 @@ class Segment:
     def spec(self) -> AgentSpec:
         """The agent's spec, bounded by this worker's ceiling. `Loop` checks its folder."""
         spec, ceiling = self.claim.spec, self.ceiling
+        if ceiling is UNLIMITED:
+            return spec
         after = None if spec.after_plan is None else ceiling.bound_mode(spec.after_plan)
         network = spec.network and ceiling.network
         mode, folders = ceiling.bound_mode(spec.mode), ceiling.bound_folders(spec.folders)
@@ -118,6 +125,8 @@ class Segment:
 
     def keep_below_ceiling(self) -> str:
         """Explain why the agent may not work in its folder, else empty. Reports reductions once."""
+        if self.ceiling is UNLIMITED:
+            return ""
         host, ceiling, wanted = socket.gethostname(), self.ceiling, self.claim.spec
         # This worker chooses the place of copies, and checks it when the agent enters.
         is_copy = self.spec.is_carried or self.spec.isolation != "none"

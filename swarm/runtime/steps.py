@@ -1,20 +1,20 @@
-"""Capabilities are steps of an agent's loop, which act before and after its own actions.
+"""The steps of an agent's loop, which act before and after its own actions: a few of the runtime, the others of capabilities.
 
-`ROWS` is the only list of them. A row's module is imported, and its step made, only for agents with the capability. The loop knows only
-the protocol.
+A row's module is imported, and its step made, only for agents that have the step. The loop knows only the protocol.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from swarm.agent.compaction import Compact
 from swarm.agent.decision import Action, CallModel
 from swarm.agent.entries import Finished, Started, ToolFinished
 from swarm.agent.journaled import Condition
 from swarm.agent.spec import AgentSpec
+from swarm.core.capabilities import StepRow, capabilities, load
 from swarm.definitions.tools import Need, ToolRow
 from swarm.models import Block
 from swarm.runtime.segment import Segment
@@ -149,75 +149,28 @@ class Step:
         return ()
 
 
-class StepRow(NamedTuple):
-    """A capability: its name, module and condition."""
-
-    name: str
-    home: str
-    """`module:callable`. It makes the step, or returns None if the agent does not need it."""
-    wanted: Callable[[Segment], Any]
-    """Whether the agent may have the capability, from data at hand."""
-
-
-def _has(name: str) -> Callable[[Segment], bool]:
-    return lambda segment: name in segment.claim.documents
-
-
-def _has_hooks(segment: Segment) -> bool:
-    return _has("hooks")(segment) or bool(segment.spec.definition.hooks or segment.settings.managed_hooks)
-
-
-def _has_servers(segment: Segment) -> bool:
-    definition = segment.spec.definition
-    named = any("mcp" in entry.lower() for entry in definition.tools or ())
-    return _has("servers")(segment) or bool(definition.servers or definition.shared_servers or named)
-
-
-def _has_copy(segment: Segment) -> bool:
-    return segment.spec.isolation != "none" and not segment.spec.is_carried
-
-
-# In the order of their turn.
-ROWS: list[StepRow] = [
-    StepRow("copies", "swarm.runtime.isolation:copy_of", _has_copy),
+# In the order of their turn, before those of capabilities.
+_OWN = (
+    StepRow(
+        "copies",
+        "swarm.runtime.isolation:copy_of",
+        lambda segment: segment.spec.isolation != "none" and not segment.spec.is_carried,
+    ),
     StepRow("files", "swarm.runtime.shared_checkout:files_of", lambda segment: segment.spec.files),
     StepRow(
         "setup", "swarm.runtime.commands:SetupStep", lambda segment: segment.spec.files and segment.spec.files.setup
     ),
-    StepRow("hooks", "swarm.capabilities.hooks.step:hooks_of", _has_hooks),
-    StepRow("memory", "swarm.capabilities.memory.step:MemoryStep", lambda segment: segment.spec.definition.memory),
-    StepRow(
-        "skills",
-        "swarm.capabilities.skills.step:SkillsStep",
-        lambda segment: _has("skills")(segment) or segment.spec.definition.skills,
-    ),
-    StepRow("mcp", "swarm.capabilities.mcp.step:Servers", _has_servers),
-    StepRow(
-        "instructions",
-        "swarm.capabilities.context.guidance:Guidance",
-        lambda segment: segment.spec.definition.instruction_files and _has("instructions")(segment),
-    ),
     StepRow("program", "swarm.runtime.messenger:ProgramStep", lambda segment: segment.spec.definition.command),
-    StepRow("team", "swarm.capabilities.team.step:TeamStep", lambda segment: segment.spec.limits.max_depth),
-    StepRow("outcome", "swarm.capabilities.outcomes.step:OutcomeStep", lambda segment: segment.spec.definition.outcome),
-    # A command agent has no model for a summary.
-    StepRow(
-        "summaries",
-        "swarm.capabilities.summaries.step:SummaryStep",
-        lambda segment: segment.spec.summaries and not segment.spec.definition.command,
-    ),
-    StepRow("batching", "swarm.capabilities.batching.step:BatchStep", lambda segment: segment.spec.batch),
-    StepRow("compaction", "swarm.capabilities.context.compaction:CompactionStep", lambda segment: True),
-]
+)
+
+
+@cache
+def step_rows() -> Sequence[StepRow]:
+    """Return all rows, in the order of their steps' turn."""
+    return (*_OWN, *(row for one in capabilities().values() for row in one.steps))
 
 
 def make_steps(parts: Parts) -> list[Step]:
     """The steps of one running agent."""
-    found = [_make(row, parts) for row in ROWS if row.wanted(parts.segment)]
+    found = [load(row.home)(parts) for row in step_rows() if row.wanted(parts.segment)]
     return [step for step in found if step is not None]
-
-
-def _make(row: StepRow, parts: Parts) -> Step | None:
-    module, _, name = row.home.partition(":")
-    make: Callable[[Parts], Step | None] = getattr(import_module(module), name)
-    return make(parts)

@@ -69,7 +69,8 @@ class Toolbox:
             if tool.row.needs == "program":
                 return result  # the agent's answer, whole
             text = write_out(result.text) if tool.row.shows_others else result.text
-            return result.model_copy(update={"text": fit(self._parts.outputs, call["id"], text)})
+            fitting = fit(self._parts.outputs, call["id"], text)
+            return result if fitting is result.text else result.model_copy(update={"text": fitting})
 
         finished = self._attempt(call, carry_out)
         if isinstance(finished, ToolResult):

@@ -20,8 +20,6 @@ from swarm.store.slots import Slot
 from swarm.store.values import GoOn
 
 _REASON = "the time limit of the agent that started it was reached"
-LONGEST_IN_PLACE_SECONDS = 2.0
-"""The longest wait for a granted slot. For a longer one the agent returns it and parks."""
 
 
 def park(
@@ -49,12 +47,7 @@ def wait_for_slot(segment: Segment) -> Waits | GoOn | None:
     if not isinstance(share.slot, Slot):
         share.slot = None
         return park(segment, Condition(slot=True))
-    wait = share.slot.at - segment.claim.now()
-    if wait > LONGEST_IN_PLACE_SECONDS:
-        # The server allows no request until then.
-        until, share.slot = share.slot.at, None
-        return park(segment, Condition(until=until))
-    if wait > 0:
+    if (wait := share.slot.at - segment.claim.now()) > 0:
         with segment.stop.waiting():
             segment.stop.event.wait(wait)
         segment.stop.check()

@@ -95,15 +95,7 @@ class AgentStore:
 
     def hints(self, agent_ids: Sequence[str]) -> list[Hint | None]:
         """Wake-up data of each agent; None for a missing one. One round trip."""
-        found: list[Hint | None] = []
-        for answer in self._keyspace.run("wakeup", *agent_ids) if agent_ids else ():
-            state, job, parent, depth, generation, definition, label, needs, max_depth, files = answer
-            if job is None or max_depth is None:
-                found.append(None)
-                continue
-            about = (state, job, parent or None, int(depth), int(generation), definition, label, int(max_depth))
-            found.append(Hint(*about, needs or "{}", files == "carried"))
-        return found
+        return [Hint.read(answer) for answer in self._keyspace.run("wakeup", *agent_ids)] if agent_ids else []
 
     def ended(self, agent_ids: Sequence[str]) -> dict[str, AgentView]:
         """The records of ended agents, with the answers that their parents asked for; later runs for others are not included."""
@@ -160,6 +152,7 @@ class AgentStore:
                     opens=answer[12],
                     documents=json.loads(answer[13] or "{}"),
                     slot=read_held(answer[14], answer[12]),
+                    wanted=answer[15],
                 )
             case "refused":
                 return Refused(answer[1])
@@ -299,10 +292,6 @@ class AgentStore:
         if answer[0] == "refused":
             raise AgentCancelled(by[0])
         return Signals(*answer[1:])
-
-    def wanted_summary(self, agent_id: str) -> str:
-        """A person's request for a summary of the agent's conversation, as JSON; empty if there is none."""
-        return self._keyspace.client.hget(self._keyspace.key("agent", agent_id), "wanted_summary") or ""
 
     def want_summary(self, agent_id: str, wanted: str) -> str:
         """Record a person's request for a summary, `wanted` as JSON. Returns the agent's state. Raises `UnknownAgent`, `AgentCancelled`."""

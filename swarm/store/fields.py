@@ -62,8 +62,7 @@ def job_fields(spec: AgentSpec, **terms: Unpack[JobTerms]) -> dict[str, Any]:
 
 
 def agent_fields(spec: AgentSpec, tools: Sequence[str] = ()) -> dict[str, str]:
-    """Initial fields of an agent; `tools` are its parent's, if it begins with them."""
-    spec = clean(spec)
+    """Initial fields of an agent with a clean spec; `tools` are its parent's, if it begins with them."""
     fields = {"spec": spec.model_dump_json(), "label": spec.label, "definition": spec.definition.name}
     needs = needs_of(spec, tools)
     fields |= {"needs": needs.model_dump_json(), "wants": " ".join(needs.wants), "model": spec.model}
@@ -84,4 +83,4 @@ def child_fields(child: AgentSpec | Continuation, tools: Sequence[str]) -> dict[
     """Initial fields of a child, or the fields that continue one."""
     if isinstance(child, Continuation):
         return {"id": child.agent_id, "resume": clean_text(child.prompt), "background": str(int(child.background))}
-    return {"id": child.agent_id, **agent_fields(child, tools if child.fork is not None else ())}
+    return {"id": child.agent_id, **agent_fields(clean(child), tools if child.fork is not None else ())}

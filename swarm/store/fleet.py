@@ -73,6 +73,19 @@ class FleetStore:
         """Leave a queued agent to workers that can run it, and call others instead."""
         return Signals(*self._keyspace.run("set_aside", agent_id, seconds))
 
+    def waiting(self, in_line: int) -> dict[str, list[str]]:
+        """The needs, as JSON, of queued agents in each open job: those that are called or set aside, and the first `in_line` in line."""
+        keyspace, found = self._keyspace, dict[str, list[str]]()
+        jobs = keyspace.client.zrevrange(keyspace.key("jobs", "running"), 0, -1)
+        called = keyspace.each("smembers", (keyspace.key("job", job, "called") for job in jobs))
+        lines = keyspace.each("zrange", (keyspace.key("job", job, "line") for job in jobs), 0, in_line - 1)
+        aside = keyspace.client.zrange(keyspace.key("aside"), 0, -1)
+        agents = list(dict.fromkeys(agent for ids in (*called, *lines, aside) for agent in ids))
+        for record in keyspace.fetch("agent", agents, ["job", "state", "needs"]):
+            if record["state"] == "queued" and record["job"] and record["needs"]:
+                found.setdefault(record["job"], []).append(record["needs"])
+        return found
+
     def aside_news(self) -> int:
         """A number that grows whenever an agent is set aside; 0 if none ever was."""
         return int(self._keyspace.client.get(self._keyspace.key("aside", "news")) or 0)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Unpack
 
 from swarm.agent.spec import AgentSpec
-from swarm.core.errors import UnknownAgent, UnknownBroker, WebhookRefused
+from swarm.core.errors import ConfigurationError, UnknownAgent, UnknownBroker, WebhookRefused
 from swarm.core.plain import clean
-from swarm.core.records import JOB_FIELDS, JobView, read_job
+from swarm.core.records import JOB_FIELDS, JobView, ListedState, read_job
 from swarm.store.callbacks import Callbacks
 from swarm.store.fields import JobTerms, agent_fields, job_fields
 from swarm.store.keyspace import Keyspace, no_job
@@ -95,29 +96,44 @@ class JobStore:
             raise no_job(job_id)
         return read_job(job_id, record)
 
-    def newest(self, count: int = 50) -> list[JobView]:
-        """The newest jobs, newest first. Expired ones are removed from the list."""
+    def find(
+        self, count: int, *, state: ListedState | None = None, before: str = "", since: float = 0.0, text: str = ""
+    ) -> list[JobView]:
+        """The newest matching jobs, newest first: see `Swarm.jobs`."""
         found: list[JobView] = []
-        job_ids = self.ids(count)
-        for job_id, record in zip(job_ids, self._keyspace.fetch("job", job_ids, JOB_FIELDS), strict=True):
-            if record["state"] is None:
-                self._keyspace.client.zrem(self._keyspace.key("jobs"), job_id)
-            else:
-                found.append(read_job(job_id, record))
-        return found
+        while True:
+            job_ids, before = self.part(count - len(found), state=state, before=before, since=since, text=text)
+            views = self.views(job_ids)
+            # A job can end or expire between the two reads. The index compares only letters of ASCII in any case.
+            found += [view for view in views if state in (None, view.state) and view.mentions(text)]
+            if not before or len(found) >= count:
+                return found
 
-    def ids(self, count: int = 0, before: str = "") -> list[str]:
-        """The ids of the newest jobs, or of those made before `before` (none if it is unknown), newest first, including expired ones. A
-        `count` of 0 returns all; their records would take seconds to read."""
-        first = 0
-        if before:
-            rank = self._keyspace.client.zrevrank(self._keyspace.key("jobs"), before)
-            if rank is None:
-                return []
-            first = int(rank) + 1
-        return list(
-            self._keyspace.client.zrevrange(self._keyspace.key("jobs"), first, first + count - 1 if count else -1)
-        )
+    def part(
+        self, count: int, *, state: ListedState | None = None, before: str = "", since: float = 0.0, text: str = ""
+    ) -> tuple[list[str], str]:
+        """The ids of the newest matching jobs, newest first, including expired ones, and that of the next part, or ''."""
+        if before and not _POSITION.fullmatch(before):
+            raise ConfigurationError(
+                f"{before!r} is no position in the list of jobs; pass the one that a list ended with"
+            )
+        words = max(_CASED.split(text.lower()), key=len)
+        found: list[str] = []
+        while True:
+            asked = min(count - len(found), _AT_ONCE)
+            job_ids, before = self._keyspace.run("list_jobs", state or "", before, since or "-inf", words, asked)
+            found += job_ids
+            if not before or len(found) >= count:
+                return found, before
+
+    def views(self, job_ids: Sequence[str]) -> list[JobView]:
+        """The records of those of these jobs that exist."""
+        records = zip(job_ids, self._keyspace.fetch("job", job_ids, JOB_FIELDS), strict=True)
+        return [read_job(job_id, record) for job_id, record in records if record["state"] is not None]
+
+    def ids(self) -> list[str]:
+        """The ids of all jobs, newest first, including expired ones; their records would take seconds to read."""
+        return list(self._keyspace.client.zrevrange(self._keyspace.key("jobs"), 0, -1))
 
     def exists(self, job_id: str) -> bool:
         """Whether the job exists."""
@@ -157,7 +173,7 @@ class JobStore:
         return bool(left), Signals(publish, kill)
 
     def unsettled(self) -> list[str]:
-        """Some of the jobs with unfinished endings. Expired ones are removed from the list."""
+        """Forget expired jobs and maps; returns some of the jobs with unfinished endings."""
         return list(self._keyspace.run("unsettled"))
 
     # -- watching ------------------------------------------------------------------------------------------
@@ -217,6 +233,10 @@ class JobStore:
         return [job_id for job_id, record in zip(job_ids, records, strict=True) if record["state"] is None]
 
 
+_POSITION = re.compile(r"[0-9.e+]+:.+")
+_CASED = re.compile(r"[^\x00-\x7f]+")
+"""Letters whose case the index does not know."""
+_AT_ONCE = 1000
 _ANSWERS = 4
 """Answers per job in `_ask_now`."""
 

@@ -26,21 +26,11 @@ from typing import Any
 
 import redis
 
+from swarm.core.capabilities import TABLE
 from swarm.store.connection import refuse_old_server
 
-PACKAGES = (
-    "swarm.store.lua",
-    "swarm.capabilities.governor",
-    "swarm.capabilities.team",
-    "swarm.capabilities.memory",
-    "swarm.telemetry",
-    "swarm.capabilities.mcp",
-    "swarm.capabilities.mapping",
-    "swarm.capabilities.batching",
-    "swarm.replay",
-    "swarm.capabilities.webhooks",
-)
-"""Packages of the swarm's own parts and steps, in order; later ones may use earlier ones."""
+PACKAGES = ("swarm.store.lua", *(f"swarm.capabilities.{name}" for name in TABLE), "swarm.telemetry", "swarm.replay")
+"""Packages of the swarm's own parts and steps, the shared ones first."""
 KEPT_SECONDS = 30 * 86_400.0
 _LOADED_AT = re.compile(r"^-- loaded (\d+)$", re.MULTILINE)
 

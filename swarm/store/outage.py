@@ -1,7 +1,8 @@
 """Outages: their definition, and a client that waits until Redis is back.
 
 Redis is away if no authorized server answers: it is down, hung, loading, busy with one long step, out of memory, unable to write its
-file, or no longer the primary. All of these pass, alone or with help. A command that failed because of them can be sent again,
+file, or no longer the primary. It is away, too, if it no longer accepts the password that it accepted before: passwords are
+rotated. All of these pass, alone or with help. A command that failed because of them can be sent again,
 because every step recognizes its own repeat.
 """
 
@@ -34,12 +35,14 @@ _PASSING = (
     "OOM ",
     "TRYAGAIN ",
     "CLUSTERDOWN ",
+    "UNBLOCKED ",  # a blocking command ends this way when its server changes roles
 )
+_REFUSED = (redis.AuthenticationError, redis.exceptions.AuthorizationError)
 
 
 def is_away(error: BaseException) -> bool:
-    """Whether a command failed because of an outage, not because of itself."""
-    if isinstance(error, redis.AuthenticationError | redis.exceptions.AuthorizationError):
+    """Whether a command failed because of an outage, not because of itself or of a password."""
+    if isinstance(error, _REFUSED):
         return False
     if isinstance(error, redis.ConnectionError | redis.TimeoutError | redis.ReadOnlyError):
         return True
@@ -50,10 +53,20 @@ def is_away(error: BaseException) -> bool:
 
 
 class Outage:
-    """One client's outages: the current one's duration, and the function that reports them. Thread-safe."""
+    """One client's outages: the current one's duration, and the function that reports them. Thread-safe.
 
-    def __init__(self, tell: Callable[[str], None], *, who: str, check: Callable[[], None] = lambda: None) -> None:
-        self._tell, self._who, self._check = tell, who, check
+    A client that Redis has `answered` once has a good password, so a refused one is an outage for it, too.
+    """
+
+    def __init__(
+        self,
+        tell: Callable[[str], None],
+        *,
+        who: str,
+        check: Callable[[], None] = lambda: None,
+        answered: bool = False,
+    ) -> None:
+        self._tell, self._who, self._check, self._answered = tell, who, check, answered
         self._lock = threading.Lock()
         self._since: float | None = None
         self._told_at = 0.0
@@ -72,12 +85,13 @@ class Outage:
 
     def bear(self, error: BaseException) -> None:
         """Record an outage; raise the error if it is none."""
-        if not is_away(error):
+        if not is_away(error) and not (self._answered and isinstance(error, _REFUSED)):
             raise error
         self.note(error)
 
     def over(self) -> None:
         """Record an answered command."""
+        self._answered = True
         if self._since is None:
             return
         with self._lock:

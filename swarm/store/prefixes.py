@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 from swarm.agent.entries import Started
 from swarm.core.errors import JournalError
-from swarm.core.plain import clean
 
 _KEPT = 64
 
@@ -50,7 +49,8 @@ class Prefixes:
             return entry, "", ""
         named = self._named.get((entry.system, id(entry.tools)))
         if named is None or named.tools is not entry.tools:
-            prefix: dict[str, Any] = clean({"system": entry.system, "tools": entry.tools})
+            # Clean already: an entry's prefix is made by `request_prefix_of` or was read.
+            prefix: dict[str, Any] = {"system": entry.system, "tools": entry.tools}
             document = json.dumps(prefix, ensure_ascii=False)
             named = _StoredPrefix(digest_of(document), document, **prefix)
             self._remember(named)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from swarm.models.limits import RateLimits
@@ -52,6 +53,22 @@ class RateStore:
         """Give out slots if there may be room; returns the seconds until there may be room for the next waiter."""
         publish, due = self._keyspace.run("serve_classes")
         return Signals(publish=publish), float(due) if due else None
+
+    def set_ceiling(self, limit_class: str, ceiling: Sequence[int | None]) -> Signals | None:
+        """Bound requests, input and output a minute, whatever is learned; 0: no bound, None: as it is. None for an unknown class."""
+        return self._steer(limit_class, "ceiling", *("" if one is None else one or "none" for one in ceiling))
+
+    def hold(self, limit_class: str, seconds: float) -> Signals | None:
+        """Allow no requests for so long."""
+        return self._steer(limit_class, "hold", seconds)
+
+    def release(self, limit_class: str) -> Signals | None:
+        """End a hold, and forget what refusals have taught."""
+        return self._steer(limit_class, "release")
+
+    def _steer(self, limit_class: str, act: str, *values: str | float) -> Signals | None:
+        answer = self._keyspace.run("steer_class", limit_class, act, *values)
+        return Signals(*answer) if answer else None
 
     def limit_classes(self) -> list[tuple[str, dict[str, Any], int, dict[str, int]]]:
         """Each class: its name, its account, the number of slot holders, and waiters by job."""

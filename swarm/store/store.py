@@ -32,7 +32,9 @@ class Store:
 
     jobs = cached_property(lambda store: JobStore(store.keyspace))
     agents = cached_property(lambda store: AgentStore(store.keyspace))
-    journals = cached_property(lambda store: JournalStore(store.keyspace, store.prefixes, store.jobs.document))
+    journals = cached_property(
+        lambda store: JournalStore(store.keyspace, store.prefixes, lambda digest: store.jobs.document(digest))
+    )
     mail = cached_property(lambda store: MailStore(store.keyspace))
     questions = cached_property(lambda store: Questions(store.keyspace))
     events = cached_property(lambda store: EventStore(store.keyspace))

@@ -1,4 +1,4 @@
-"""Redis streams by name: a job's events, a journal, a mailbox, a map's results, the feed of all jobs.
+"""Redis streams by name: a job's events, a journal, a mailbox, a map's results, the feed of all jobs, their ends.
 
 A name is the key's parts without the swarm's prefix, for example ("events", "job-1").
 """
@@ -16,6 +16,7 @@ from swarm.store.keyspace import Keyspace
 Name = tuple[str, ...]
 Entries = list[tuple[str, dict[str, str]]]
 FEED: Name = ("feed",)
+ENDS: Name = ("ends",)
 _PAGE = 500
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -60,6 +60,8 @@ class Claim:
     """The slot that the agent was woken for, if any."""
     opens: str = ""
     """The prefix of the agent's requests, if others wait for its first reply to begin."""
+    wanted: str = ""
+    """The conversation summary that a person wants, as JSON."""
 
     def now(self) -> float:
         """The server's time in Unix seconds; every decision uses it, because a worker's clock may be wrong."""
@@ -70,6 +72,7 @@ class Claim:
 class Hint:
     """Wake-up data of an agent, from its record and its job's."""
 
+    agent: str
     state: str
     job: str
     parent: str | None
@@ -82,6 +85,15 @@ class Hint:
     """The worker capabilities that the agent needs, as JSON."""
     carried: bool
     """The agent's files are on its last host, and can be brought to others."""
+
+    @classmethod
+    def read(cls, answer: Sequence[Any]) -> Hint | None:
+        """Decode a step's answer; None for a missing agent."""
+        agent, state, job, parent, depth, generation, definition, label, needs, max_depth, files = answer
+        if job is None or max_depth is None:
+            return None
+        about = (agent, state, job, parent or None, int(depth), int(generation), definition, label, int(max_depth))
+        return cls(*about, needs or "{}", files == "carried")
 
 
 @dataclass(frozen=True)
@@ -152,7 +164,8 @@ class Piece:
 class Signals:
     """A step's signals to the fleet: agents to publish and agents to stop."""
 
-    publish: Sequence[str] = ()
+    publish: Sequence[Sequence[Any]] = ()
+    """Wake-up data for `Hint.read`, which begins with the agent's id."""
     kill: Sequence[str] = ()
     rest: Sequence[str] = ()
     """Jobs with unfinished endings: see `JobStore.settle`."""

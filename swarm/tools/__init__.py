@@ -30,6 +30,8 @@ from swarm.workspace import shown
 from swarm.workspace.merge import Strategy
 
 if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator
+
     from swarm.tools.program import Exchange
     from swarm.tools.web.reach import Reach
 
@@ -243,6 +245,13 @@ class Tool:
         if self.definitions:
             schema["$defs"] = dict(self.definitions)
         return schema | {"required": list(self.required)} if self.required else schema
+
+    @cached_property
+    def validator(self) -> Draft202012Validator:
+        """The check of input against the schema."""
+        from jsonschema import Draft202012Validator
+
+        return Draft202012Validator(self.input_schema)
 
     def schema(self) -> dict[str, Any]:
         """The tool as the Messages API wants it."""

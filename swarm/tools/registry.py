@@ -11,8 +11,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from swarm.core.errors import ConfigurationError, ToolError
+from swarm.core.tags import split_tags
 from swarm.definitions.own.declaration import declaration_of
 from swarm.definitions.tools import ToolRow, all_rows, row_of
+from swarm.permissions.sandbox import Backend, Wanted, choose_backend
 from swarm.tools import Tool
 from swarm.tools.own import make_tool
 
@@ -30,6 +32,13 @@ def offered_tools() -> Iterator[Tool]:
 def can_offer(row: ToolRow, tags: Collection[str], *, sandboxed: bool) -> bool:
     """Whether a worker with these tags, and a sandbox or none, can carry the tool's calls out."""
     return set(row.tags) <= set(tags) and (sandboxed or not row.sandboxed)
+
+
+@cache
+def tools_here(sandbox: Wanted, tags: str) -> tuple[bool, tuple[Tool, ...]]:
+    """Whether a worker of this host with these settings has a sandbox, and the tools that its agents may have, before any filter."""
+    names, sandboxed = split_tags(tags), isinstance(choose_backend(sandbox), Backend)
+    return sandboxed, tuple(tool for tool in offered_tools() if can_offer(tool.row, names, sandboxed=sandboxed))
 
 
 def find_offers(tags: Collection[str], *, sandboxed: bool) -> dict[str, str]:
@@ -68,16 +77,14 @@ def check_object(tool: Tool, given: Any) -> dict[str, Any]:
 
 def validate_input(tool: Tool, given: Any) -> dict[str, Any]:
     """`given` itself, if it satisfies the tool's schema. Raises `ToolError` that says in a line what does not."""
-    from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import best_match
-
     checked = check_object(tool, given)
     for name in checked:
         if name not in tool.parameters:
             raise ToolError(_unknown_parameter(tool, str(name)))
-    error = best_match(Draft202012Validator(tool.input_schema).iter_errors(checked))
-    if error is not None:
-        raise ToolError(f"{tool.name}: {_explain(error)}")
+    if errors := list(tool.validator.iter_errors(checked)):
+        from jsonschema.exceptions import best_match
+
+        raise ToolError(f"{tool.name}: {_explain(best_match(errors))}")
     return checked
 
 

@@ -161,7 +161,7 @@ def _patch_jobs(
         viewed.cursors.feed = came[-1][0]
     ids = list(dict.fromkeys(fields["job"] for _, fields in came))
     if look:
-        ids = list(dict.fromkeys([*ids, *swarm.store.jobs.ids(_LOOKED_AT_JOBS)]))
+        ids = list(dict.fromkeys([*ids, *swarm.store.jobs.part(_LOOKED_AT_JOBS)[0]]))
     if not ids:
         return {}
     rows = LiveReader(swarm.store).jobs(ids[:MOST_JOBS])

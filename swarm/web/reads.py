@@ -43,13 +43,12 @@ def read_about(swarm: Swarm, *, user: str, read_only: bool, now: float) -> dict[
 
 
 def read_jobs(swarm: Swarm, count: int = 50, before: str = "") -> dict[str, Any]:
-    """Read the newest jobs, or jobs made before one, and the feed's earlier cursor; `last` is where the next page begins, if any."""
+    """Read the newest jobs, or those before a position, and the feed's earlier cursor; `last` is where the next page begins, if any."""
     store, reader = swarm.store, LiveReader(swarm.store)
     feed = store.streams.last(FEED)
     count = max(1, min(count, MOST_JOBS))
-    ids = store.jobs.ids(count, before)
-    more = {"last": ids[-1] if len(ids) == count else None}
-    return {"now": store.now(), "feed": feed, **more, **show_jobs(swarm, reader.jobs(ids))}
+    ids, last = store.jobs.part(count, before=before)
+    return {"now": store.now(), "feed": feed, "last": last or None, **show_jobs(swarm, reader.jobs(ids))}
 
 
 def show_jobs(swarm: Swarm, rows: Mapping[str, Row]) -> dict[str, Any]:
@@ -58,9 +57,9 @@ def show_jobs(swarm: Swarm, rows: Mapping[str, Row]) -> dict[str, Any]:
     return {"needs_you": sum(not question.to for question in swarm.questions.open()), "jobs": jobs}
 
 
-def read_job(swarm: Swarm, job_id: str) -> dict[str, Any]:
-    """Read a job's snapshot: its agents, open questions and inbox. Raises `UnknownAgent`."""
-    snapshot, view = LiveReader(swarm.store).snapshot(job_id), swarm.store.jobs.get(job_id)
+def read_job(swarm: Swarm, job_id: str, count: int | None = None) -> dict[str, Any]:
+    """Read a job's snapshot: its first `count` agents or all, open questions and inbox. Raises `UnknownAgent`."""
+    snapshot, view = LiveReader(swarm.store).snapshot(job_id, count), swarm.store.jobs.get(job_id)
     inbox = [show_message(message) for message in swarm.store.mail.last(job_id, _SHOWN_INBOX)]
     return {
         "now": swarm.store.now(),
@@ -82,8 +81,15 @@ def show_snapshot(snapshot: LiveSnapshot) -> dict[str, Any]:
         "events": snapshot.events,
         "job": snapshot.job,
         "agents": list(snapshot.agents.values()),
+        "left": snapshot.left,
         "questions": [show_question(question) for question in snapshot.questions],
     }
+
+
+def read_rows(swarm: Swarm, job_id: str, after: int, count: int) -> dict[str, Any]:
+    """Read the job's next `count` agents after the first `after`, and how many come later."""
+    agents, left = LiveReader(swarm.store).part(job_id, after, count)
+    return {"agents": list(agents.values()), "left": left}
 
 
 def show_patch(patch: Patch) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from swarm.client.failures import Refusal
 from swarm.client.operations import Body, Invocation, JobId, Table
 from swarm.store.streams import AsyncStreams
 from swarm.web.patches import Cursors, WatchedParts
-from swarm.web.reads import read_job
+from swarm.web.reads import read_job, read_rows
 from swarm.web.tab import BLOCK_SECONDS, TabWatch, encode_told
 
 LIVE = Table()
@@ -24,6 +24,10 @@ _RETRY_AFTER_SECONDS = 5.0
 
 class LiveJob(RootModel[dict[str, Any]]):
     """A job with its agents, open questions and last messages, and `events`, the cursor that a stream continues from."""
+
+
+class JobRows(RootModel[dict[str, Any]]):
+    """Agents in the order of their creation, and `left`, how many come later."""
 
 
 class EventStream(RootModel[str]):
@@ -67,9 +71,19 @@ class Streams:
 
 
 @LIVE.get("/jobs/{job}/snapshot", returns=LiveJob)
-def get_snapshot(call: Invocation, job: JobId) -> dict[str, Any]:
-    """A job for a watcher: patches of its stream from the cursor `events` fold into this."""
-    return read_job(call.swarm, job)
+def get_snapshot(call: Invocation, job: JobId, count: Annotated[int | None, Field(ge=1)] = None) -> dict[str, Any]:
+    """A job for a watcher: patches of its stream from the cursor `events` fold into this. With `count` it has so many agents,
+    the oldest ones, and `left` more exist.
+    """
+    return read_job(call.swarm, job, count)
+
+
+@LIVE.get("/jobs/{job}/rows", returns=JobRows)
+def get_rows(
+    call: Invocation, job: JobId, after: Annotated[int, Field(ge=0)] = 0, count: Annotated[int, Field(ge=1)] = 1_000
+) -> dict[str, Any]:
+    """The next agents of a job after so many of its first ones, for a snapshot that has only those."""
+    return read_rows(call.swarm, job, after, count)
 
 
 @LIVE.get(

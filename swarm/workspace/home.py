@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from swarm.core.errors import ConfigurationError
+from swarm.core.memo import look_for
 
 
 def find_home(folder: Path, homes: Iterable[Path]) -> Path | None:
@@ -40,7 +41,9 @@ def refuse_home(folder: Path) -> None:
 def find_folder(workspace: Path, given: str) -> Path:
     """Resolve a further folder to work in. Raises `ConfigurationError` if it is no folder, or holds a home."""
     try:
-        folder = (workspace / Path(given).expanduser()).resolve()
+        named = workspace / Path(given).expanduser()
+        look_for(named)
+        folder = named.resolve()
         is_there = folder.is_dir()
     except (OSError, RuntimeError, ValueError) as error:
         raise ConfigurationError(f"{given!r} is no folder ({error})") from error

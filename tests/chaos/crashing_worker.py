@@ -1,4 +1,4 @@
-"""A worker, or a client, that dies at one exact point of its work: `python -m tests.chaos.crashing_worker worker …`.
+"""A worker, or a client, that dies at one exact point of its work.
 
 The product has no hooks for this. Before it starts, this program wraps the steps of the store and the call of the model so
 that they look for orders in a folder: a file that fits kills the process then and there, with SIGKILL, and is used up.
@@ -10,14 +10,13 @@ import functools
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from tests.fleet import Fleet, Worker
+from tests.forking import Forked
 
 ORDERS = "CRASH_ORDERS"
 """The variable that names the folder of orders."""
@@ -69,13 +68,12 @@ class CrashingWorker(Worker):
         self.log = fleet.folder / f"worker-{number}.log"
         self._ready = fleet.folder / f"worker-{number}.ready"
         argv = ["worker", "-c", str(concurrency), "-P", "prefork", "-n", f"w{number}@test", "-l", "INFO"]
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", __name__, "-A", "swarm.tasks", *argv],
-            cwd=fleet.folder,
+        self.process = Forked(
+            ["celery", "-A", "swarm.tasks", *argv],
             env={**crashing_environment(fleet), "SWARM_READY_FILE": str(self._ready), **env},
-            stdout=self.log.open("ab"),
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
+            cwd=fleet.folder,
+            log=self.log,
+            after=__name__,
         )
         fleet.workers.append(self)
         if wait:
@@ -167,10 +165,3 @@ def _obey(step: str, when: str, facts: Mapping[str, Any]) -> None:
         if order.whole:
             os.kill(os.getppid(), signal.SIGKILL)
         os.kill(os.getpid(), signal.SIGKILL)
-
-
-if __name__ == "__main__":
-    install()
-    from celery.__main__ import main
-
-    main()

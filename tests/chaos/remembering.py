@@ -18,7 +18,7 @@ import psutil
 
 from swarm import Job
 from swarm.capabilities.memory.pages import Author, Memories
-from swarm.capabilities.memory.stores import find_places
+from swarm.definitions.memory_stores import find_places
 from tests.fleet import Fleet
 
 _SCRIPT = """

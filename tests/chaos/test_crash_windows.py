@@ -93,12 +93,14 @@ class Window:
     """Calls of tools that the model must be told were interrupted."""
     effects: int = 2
     """Effects that must be there in the end."""
+    long: bool = False
+    """Only by hand: a worker that dies as a whole costs as much as ten windows, and one such death in a tree is tried each time."""
 
 
 WINDOWS = [
     Window("the message was taken, no claim made", Order("claim", "before")),
     Window("claimed, nothing written", Order("claim", "after", depth=1)),
-    Window("claimed, the whole worker dies", Order("claim", "after", depth=1, whole=True)),
+    Window("claimed, the whole worker dies", Order("claim", "after", depth=1, whole=True), long=True),
     Window("before the first entry", Order("append", "before", kind="started")),
     Window("after the first entry", Order("append", "after", kind="started")),
     Window("tokens reserved, the model not called", Order("reserve", "after", depth=1)),
@@ -109,6 +111,7 @@ WINDOWS = [
         prompt=ONE_CHILD,
         again=1,
         effects=1,
+        long=True,
     ),
     Window("the reply is written", Order("append", "after", kind="assistant", depth=1)),
     Window("before a call with effects is noted", Order("append", "before", kind="tool_started")),
@@ -127,7 +130,7 @@ WINDOWS = [
     ),
     Window("before the children are made", Order("spawn", "before")),
     Window("the children are made, not published", Order("spawn", "after")),
-    Window("the children are made, the whole worker dies", Order("spawn", "after", whole=True)),
+    Window("the children are made, the whole worker dies", Order("spawn", "after", whole=True), long=True),
     Window("before the parent parks", Order("park", "before")),
     Window("the parent has parked", Order("park", "after")),
     Window("before the end", Order("finish", "before", depth=1)),
@@ -138,7 +141,10 @@ WINDOWS = [
 ]
 
 
-@pytest.mark.parametrize("window", WINDOWS, ids=lambda window: window.name)
+@pytest.mark.parametrize(
+    "window",
+    [pytest.param(window, id=window.name, marks=[pytest.mark.long] if window.long else []) for window in WINDOWS],
+)
 def test_dying_there_costs_time_and_nothing_else(line: Line, window: Window) -> None:
     line.man()
     server = line.fleet.rehearse()

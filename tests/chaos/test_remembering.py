@@ -1,6 +1,6 @@
 """The short form of `tests.chaos.remembering`.
 
-Tests of swarm/capabilities/memory/stores.py, tests/chaos/remembering.py.
+Tests of swarm/definitions/memory_stores.py, tests/chaos/remembering.py.
 """
 
 from __future__ import annotations

@@ -55,10 +55,10 @@ class World:
             **given,
         )
 
-    def start(self, *arguments: str, **variables: str) -> subprocess.Popen[bytes]:
-        """Start the command and leave it running."""
+    def start(self, *arguments: str, prepared: bool = False, **variables: str) -> subprocess.Popen[bytes]:
+        """Start the command and leave it running; `prepared`, if nobody sends it signals."""
         return subprocess.Popen(
-            self.command(*arguments),
+            [prepared_swarm(), *arguments] if prepared else self.command(*arguments),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

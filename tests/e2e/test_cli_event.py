@@ -20,7 +20,9 @@ rules:
 def test_an_event_is_told_once_and_whoever_waits_goes_on(stack: World) -> None:
     scenario = stack.workspace / "events.yaml"
     scenario.write_text(SCENARIO)
-    running = stack.start("run", "--rehearse", str(scenario), "-w", str(stack.workspace), "wait for the build")
+    running = stack.start(
+        "run", "--rehearse", str(scenario), "-w", str(stack.workspace), "wait for the build", prepared=True
+    )
     [question] = wait_for("it waits", lambda: stack.read_json("questions", "--json"))
     assert (question["kind"], question["title"], question["state"]) == ("event", "build/17", "open")
     shown = stack.run("questions", question["question_id"]).stdout.decode()

@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from swarm.cli.app import SECTIONS, app
+from swarm.core.capabilities import TABLE
+from tests.e2e.prepared import prepared_swarm
 
 _ROOT = Path(__file__).resolve().parents[2]
 _HEAVY = ("anthropic", "celery", "flower", "kombu", "redis", "pydantic", "rich.console", "psutil")
@@ -53,6 +55,52 @@ def test_help_lists_the_commands_and_imports_nothing_heavy() -> None:
         assert f"  {name} " in text
 
 
+def test_help_imports_nothing_beyond_typer_but_the_list_of_commands() -> None:
+    beyond = _new_modules("import typer", "from swarm.cli import main; import contextlib, io; import swarm.cli.app")
+    offers = {f"swarm.capabilities.{name}" for name in TABLE} | {
+        "swarm.capabilities",
+        "swarm.core",
+        "swarm.core.capabilities",
+    }
+    assert {name for name in beyond if name != "__future__"} == {"swarm", "swarm.cli", "swarm.cli.app"} | offers
+    ran = subprocess.run([sys.executable, "-X", "importtime", "-m", "swarm", "--help"], capture_output=True, cwd=_ROOT)
+    assert b"swarm.cli.failures" not in ran.stderr, "errors are reported by what an error loads"
+
+
+def test_a_run_imports_no_model_no_engine_no_http_client_and_no_rehearsal() -> None:
+    loaded = _new_modules("pass", "import swarm.cli.run")
+    assert not {name.partition(".")[0] for name in loaded} & {
+        "anthropic",
+        "celery",
+        "kombu",
+        "billiard",
+        "flower",
+        "httpx2",
+        "textual",
+        "mcp",
+    }
+    assert not [
+        name for name in loaded if name.startswith(("swarm.rehearsal", "swarm.tasks", "swarm.web", "swarm.api"))
+    ]
+
+
+def test_a_worker_imports_neither_the_command_nor_what_watches_jobs() -> None:
+    loaded = _new_modules("pass", "import swarm.tasks.template; swarm.tasks.template._import_all()")
+    assert {"celery", "anthropic", "swarm.tasks.worker"} <= loaded
+    assert not {name.partition(".")[0] for name in loaded} & {"typer", "flower", "prompt_toolkit", "textual"}
+    assert not [name for name in loaded if name.startswith(("swarm.cli", "swarm.web", "swarm.api", "swarm.rehearsal"))]
+
+
+def _new_modules(before: str, code: str) -> set[str]:
+    """The modules that `code` loads in a new process that has run `before`."""
+    look = (
+        f"import json, sys; {before}; known = set(sys.modules); {code}; print(json.dumps([*{{*sys.modules}} - known]))"
+    )
+    ran = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, cwd=_ROOT, timeout=60)
+    assert ran.returncode == 0, ran.stderr
+    return set(json.loads(ran.stdout))
+
+
 def test_shell_completion_imports_nothing_heavy() -> None:
     heavy, text = _imported(
         [], _SWARM_COMPLETE="complete_bash", COMP_WORDS="swarm tr", COMP_CWORD="1", _TYPER_COMPLETE_ARGS="swarm tr"
@@ -72,7 +120,7 @@ def test_the_help_says_of_each_command_what_its_own_help_begins_with() -> None:
 
 def _swarm(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "swarm", *arguments],
+        [prepared_swarm(), *arguments],
         capture_output=True,
         text=True,
         cwd=_ROOT,
@@ -95,7 +143,7 @@ def test_every_command_explains_itself(command: str) -> None:
 
 
 def test_the_version_is_told() -> None:
-    ran = _swarm("--version")
+    ran = subprocess.run([sys.executable, "-m", "swarm", "--version"], capture_output=True, text=True, cwd=_ROOT)
     assert ran.returncode == 0
     assert ran.stdout.startswith("swarm ")
 

@@ -22,6 +22,7 @@ from swarm.cli.screens.dialogs import ConfirmDialog, LineDialog, QuestionDialog
 from swarm.cli.screens.notices import find_news
 from swarm.cli.screens.pages import AgentScreen, FleetScreen, JobScreen
 from tests.e2e.cli_world import ROOT, World
+from tests.e2e.page_world import Grove
 from tests.e2e.terminal import Terminal
 from tests.fleet import Fleet
 
@@ -139,6 +140,25 @@ def test_leaving_ends_nothing_and_a_filter_shows_the_jobs_with_its_words(at_work
 
     _drive(top, keys)
     assert not job.view().ended
+
+
+def test_of_a_large_tree_the_list_has_a_thousand_lines_at_most_and_a_cancel_counts_all(unmanned: Fleet) -> None:
+    grove = Grove(unmanned, 1_100)
+    top = Top(unmanned.swarm, grove.job_id)
+
+    async def keys(pilot: Pilot[None]) -> None:
+        await _until(pilot, "it is listed", lambda: isinstance(top.screen, JobScreen) and _lines(top))
+        assert "1100 agents" in _heading(top) and 11 < len(_lines(top)) <= 1_000
+        listed = top.screen.query_one(OptionList)
+        [first, *_] = [at for at in range(listed.option_count) if "queued" in _lines(top)[at]]
+        assert listed.get_option_at_index(first).disabled, "a summary cannot be opened"
+        grove.live(0)
+        await _until(pilot, "what happens is shown", lambda: any("step 3" in line for line in _lines(top)))
+        await pilot.press("c")
+        await _until(pilot, "it asks whether", lambda: isinstance(top.screen, ConfirmDialog))
+        assert "(1100 agents)" in _heading(top)
+
+    _drive(top, keys)
 
 
 @pytest.mark.parametrize("width", [60, 80, 120, 200])

@@ -26,6 +26,7 @@ import pytest
 import yaml
 from standardwebhooks import Webhook
 
+from swarm.capabilities.governor.view import read_classes
 from tests.documents import PAGES as DOCUMENTS
 from tests.documents import ROOT, blocks
 from tests.e2e.prepared import prepared_commands
@@ -162,6 +163,11 @@ def given_a_job(place: Place) -> None:
     place.words["AGENT"] = place.fleet.swarm.job(place.words["JOB"]).view().root_id
 
 
+def given_a_class(place: Place) -> None:
+    given_a_job(place)
+    place.words["CLASS"] = read_classes(place.fleet.swarm.store)[0].name
+
+
 def given_two_jobs(place: Place) -> None:
     given_tests(place)
     given_a_job(place)
@@ -234,7 +240,7 @@ PAGES: dict[str, tuple[Callable[[Place], None], list[str]]] = {
     "docs/files.md": (given_a_copy, [r"made\.txt", r"{'made.txt': 'A'}"]),
     "docs/http.md": (given_a_workflow, [r'{"job":{"id":"job-', "^true$"]),
     "docs/instruction-files.md": (given_nothing, ["tokens", "It is done."]),
-    "docs/limits.md": (given_nothing, ["It is done."]),
+    "docs/limits.md": (given_a_class, ["It is done.", "60 set by an operator", "by an operator"]),
     "docs/long-lives.md": (given_a_job, ["Take steps"]),
     "docs/maps.md": (given_lines, [r'"line": ?1', "Review", "a.py It is done."]),
     "docs/mcp.md": (given_nothing, ["issues", "docs"]),

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from swarm.capabilities.memory.pages import Author, Memories
-from swarm.capabilities.memory.stores import Places
 from swarm.core.ids import root_agent_id
+from swarm.definitions.memory_stores import Places
 from tests.e2e.browser import Tab, expect
 from tests.e2e.page_world import EVIL, Site, opened_tab
 from tests.flower import running_flower

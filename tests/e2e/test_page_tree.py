@@ -90,7 +90,7 @@ def test_of_a_thousand_agents_those_in_sight_are_in_the_document(browser: Any, u
     with opened_tab(browser, quiet) as tab:
         page = tab.open(f"#/{grove.job_id}")
         rows = tab.role("treeitem")
-        expect(page.locator(".pane-head").first).to_contain_text("1000 agents")
+        expect(page.locator(".pane-head span").first).to_have_text("1000 agents")
         expect(rows.first).to_have_attribute("aria-posinset", "1")
         assert rows.count() < 100
         rows.first.focus()
@@ -105,6 +105,20 @@ def test_of_a_thousand_agents_those_in_sight_are_in_the_document(browser: Any, u
         expect(rows.first).to_contain_text("root")
         grove.live(0)
         expect(tab.page.locator(f"#row-{grove.claims[0].agent_id}")).to_contain_text("step 3")
+
+
+def test_a_large_tree_begins_with_a_part_and_is_then_whole(browser: Any, unmanned: Fleet, quiet: Flower) -> None:
+    grove = Grove(unmanned, 1_000)
+    with opened_tab(browser, quiet) as tab:
+        with tab.page.expect_response(lambda answer: "/snapshot" in answer.url) as first:
+            tab.open(f"#/{grove.job_id}")
+        begun = first.value.json()
+        assert len(begun["agents"]) + begun["left"] == 1_000 and begun["left"] > 0
+        expect(tab.page.locator(".pane-head span").first).to_have_text("1000 agents")
+        held = tab.page.evaluate(
+            """async () => [...(await import("/swarm/static/world.mjs")).world.job.agents.values()]"""
+        )
+        assert held == quiet.read(f"jobs/{grove.job_id}/snapshot")["agents"]
 
 
 def test_on_a_narrow_screen_the_tree_leads_to_the_agent_and_back(browser: Any, unmanned: Fleet, quiet: Flower) -> None:

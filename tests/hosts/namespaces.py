@@ -52,7 +52,7 @@ class Namespaces:
         """Run a command in them and return what it wrote; raises `AssertionError` with its errors if it fails."""
         done = subprocess.run(self.enter(*argv), capture_output=True, text=True, timeout=seconds, **options)
         assert done.returncode == 0, f"{' '.join(argv)[:200]}: {done.stdout[-500:]}{done.stderr[-2000:]}"
-        return done.stdout
+        return str(done.stdout)
 
     def script(self, lines: Sequence[str]) -> str:
         """Run a shell's lines in them, up to the first that fails."""

@@ -187,7 +187,7 @@ class HostNetwork:
 
     def kill_hub(self) -> None:
         """`kill -9` the hub, and remove its log."""
-        self.store.keyspace.run("kill", "-9", self.store.path(f"{DISK}/hub.pid").read_text().strip())
+        self.store.run("kill", "-9", self.store.path(f"{DISK}/hub.pid").read_text().strip())
         self.store.path(f"{DISK}/hub.log").unlink()
 
     def mend(self) -> None:

@@ -1,4 +1,4 @@
-"""The long form: trees of writing agents on three hosts that share nothing, under power cuts and partitions.
+"""The long form: trees of writing agents on hosts that share nothing, under power cuts and partitions.
 
 python -m tests.hosts.run --minutes 5 --seed 1            # as root; exit code 1 if a promise was broken
 """
@@ -28,10 +28,12 @@ def main() -> int:
     parser.add_argument("--writers", type=int, default=60, help="agents of a tree that write")
     parser.add_argument("--steps", type=int, default=4, help="commands that each of them runs")
     parser.add_argument("--files", type=int, default=1_000, help="files of the workspace")
+    parser.add_argument("--hosts", type=int, default=3, help="hosts with a worker each")
+    parser.add_argument("--processes", type=int, default=4, help="processes of each worker")
     given = parser.parse_args()
-    with closing(HostNetwork("left", "right", "third", hub=True)) as network:
+    with closing(HostNetwork(*(f"host{number}" for number in range(1, given.hosts + 1)), hub=True)) as network:
         for station in network.stations:
-            station.begin_work(4)
+            station.begin_work(given.processes)
         for station in network.stations:
             station.wait_ready()
         make_files(network, given.files)

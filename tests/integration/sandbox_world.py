@@ -6,9 +6,12 @@ import json
 import os
 import pwd
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -23,6 +26,7 @@ from tests.needs import lack, need, need_program
 from tests.waiting import wait_for
 
 DRIVER = Path(__file__).with_name("sandbox_driver.py")
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 SECRET = "swordfish-4711"
 IS_ROOT = os.geteuid() == 0
 USERS = ("this user", "nobody") if IS_ROOT else ("this user",)
@@ -61,6 +65,51 @@ def probe(backend: str, user: User) -> dict[str, Any]:
     return found
 
 
+class Driver:
+    """The process of a user whose copies become the commands; it ends with the tests."""
+
+    def __init__(self, user: User) -> None:
+        self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            argv = [*user.prefix, user.python, str(DRIVER), str(theirs.fileno())]
+            subprocess.Popen(argv, env={"PATH": PATH}, cwd="/", pass_fds=[theirs.fileno()])
+
+    def ask(self, descriptors: tuple[int, ...] = (), **request: Any) -> Any:
+        socket.send_fds(self._line, [json.dumps(request).encode()], descriptors)
+        return json.loads(self._line.recv(100))
+
+
+find_driver = lru_cache(maxsize=2)(Driver)
+
+
+class Driven:
+    """A command of a user, as `subprocess.Popen` shows it, as far as tests look."""
+
+    def __init__(self, user: User, **request: Any) -> None:
+        self._driver = find_driver(user)
+        (given, stdin), (stdout, output), (stderr, errors) = os.pipe(), os.pipe(), os.pipe()
+        self.pid: int = self._driver.ask((given, output, errors), **request)
+        for descriptor in (given, output, errors):
+            os.close(descriptor)
+        self.stdin, self.stdout, self.stderr = os.fdopen(stdin, "wb"), os.fdopen(stdout, "rb"), os.fdopen(stderr, "rb")
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        if self.returncode is None:
+            self.returncode = self._driver.ask(poll=self.pid)
+        return self.returncode
+
+    def wait(self, seconds: float = 20) -> None:
+        deadline = time.monotonic() + seconds
+        while self.poll() is None:
+            assert time.monotonic() < deadline, "the command has not ended"
+            time.sleep(0.002)
+
+    def kill(self) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
+
+
 @dataclass(frozen=True)
 class Ran:
     """How a command ended."""
@@ -79,7 +128,7 @@ class SandboxWorld:
     user: User
     backend: dict[str, Any]
     victim: psutil.Process
-    running: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    running: list[Driven] = field(default_factory=list)
 
     workspace: Path = field(init=False)
     scratch: Path = field(init=False)
@@ -100,7 +149,7 @@ class SandboxWorld:
 
     def start(
         self, command: str, *, open: bool = False, limit: float = 30, closed: bool = False, **policy: Any
-    ) -> subprocess.Popen[bytes]:
+    ) -> Driven:
         """Start a shell command, in the sandbox unless it is an `open` one, under the real supervisor.
 
         `closed`: by a process whose memory is closed to others, as a worker's is.
@@ -112,24 +161,14 @@ class SandboxWorld:
             "limit": limit,
             "closed": closed,
         }
-        path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-        environment = {"PATH": path, "HOME": str(self.home), "TMPDIR": str(self.scratch), **self.names()}
-        process = subprocess.Popen(
-            [*self.user.prefix, self.user.python, str(DRIVER), json.dumps(given)],
-            cwd=self.workspace,
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
+        environment = {"HOME": str(self.home), "TMPDIR": str(self.scratch), **self.names()}
+        process = Driven(self.user, given=given, cwd=str(self.workspace), env=environment)
         self.running.append(process)
         return process
 
     def run(self, command: str, **given: Any) -> Ran:
         process = self.start(command, **given)
-        assert process.stdout and process.stderr and process.stdin
-        # Not `communicate`: it would close the lifeline first.
+        # The lifeline stays open until it has ended.
         with tempfile.TemporaryFile() as kept:
             shutil.copyfileobj(process.stderr, kept)
             line = process.stdout.read()
@@ -140,11 +179,10 @@ class SandboxWorld:
         assert report is not None and report.contained, (line, output)
         return Ran(report.exit_code, output, report.timed_out, report.held)
 
-    def end(self, process: subprocess.Popen[bytes]) -> None:
+    def end(self, process: Driven) -> None:
         for pipe in (process.stdin, process.stdout, process.stderr):
-            if pipe is not None:
-                pipe.close()
-        process.wait(20)
+            pipe.close()
+        process.wait()
 
     def file(self, path: Path, text: str = "", mode: int = 0o600) -> Path:
         """A file of the user who runs the commands: no mode of it keeps him out."""

@@ -1,6 +1,6 @@
 """The Anthropic adapter through the real SDK, against a local HTTP server that answers from a script.
 
-Tests of swarm/models/anthropic.py, swarm/models/connection.py.
+Tests of swarm/models/anthropic.py, swarm/models/connection.py, swarm/models/postings.py.
 """
 
 from __future__ import annotations
@@ -275,18 +275,66 @@ def test_a_request_says_which_span_it_is_whatever_the_process_traces(script: Scr
     assert (version, trace_of, span, flags) == ("00", trace_id("job-1"), reply_span_id("agent-1", 3), "01")
 
 
-def test_the_request_on_the_wire_is_the_one_that_the_sdk_would_have_sent(script: Script) -> None:
+@pytest.mark.parametrize("earlier", [0, 1], ids=["first", "later"])
+def test_the_request_on_the_wire_is_the_one_that_the_sdk_would_have_sent(script: Script, earlier: int) -> None:
     tools = [{"name": "Read", "description": "Reads ü.", "input_schema": {"type": "object", "properties": {}}}]
     asked = a_request(tools=tools, effort="low", tools_allowed=False)
-    script.answers.extend([Answer(events=HELLO), Answer(events=HELLO)])
+    script.answers.extend([Answer(events=HELLO)] * (earlier + 2))
     model = model_for(script)
+    for _ in range(earlier):
+        model.complete(a_request(traceparent=traceparent("job-1", "agent-1", 3)))
     model.complete(asked)
     with model._client().messages.create(**build_request(asked, max_output=128_000), stream=True) as stream:
         list(stream)
-    ours, theirs = script.bodies
+    ours, theirs = script.bodies[earlier:]
     assert ours == theirs
-    ours, theirs = ({**headers, "content-length": ""} for headers in script.headers)
+    ours, theirs = ({**headers, "content-length": ""} for headers in script.headers[earlier:])
     assert ours == theirs
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(status=400, error={"error": {"type": "invalid_request_error", "message": "prompt is too long"}}),
+        Answer(status=429, headers={"retry-after": "7"}, error={"error": {"type": "rate_limit_error"}}),
+        Answer(status=529, error={}),
+        Answer(events=HELLO, hang_after=0),
+        Answer(events=HELLO[:2], cut_chunked=True),
+        Answer(raw=b"event: error\ndata: not JSON\n\n"),
+    ],
+    ids=["refused", "limited", "overloaded", "silent", "cut", "error event"],
+)
+def test_a_later_request_fails_as_a_first_one_does(script: Script, answer: Answer) -> None:
+    failures = []
+    for earlier in (0, 1):
+        model = model_for(script, silence_seconds=0.3)
+        script.answers.extend([*[Answer(events=HELLO)] * earlier, answer])
+        for _ in range(earlier):
+            model.complete(a_request())
+        with pytest.raises(ModelError) as caught:
+            model.complete(a_request())
+        error = caught.value
+        failures.append((type(error), error.kind, str(error), getattr(error, "retry_after_seconds", None)))
+    assert failures[0] == failures[1]
+
+
+def test_credentials_that_are_fetched_are_fetched_again_once_they_expire(script: Script) -> None:
+    import anthropic
+    from anthropic.lib.credentials import AccessToken
+
+    tokens = iter(range(10))
+    client = anthropic.Anthropic(
+        base_url=script.url,
+        max_retries=0,
+        credentials=lambda **_: AccessToken(token=f"token-{next(tokens)}", expires_at=1),
+    )
+    model = AnthropicModel(Settings(base_url=script.url), client=client)
+    script.answers.extend([Answer(events=HELLO)] * 2)
+    with client:
+        for _ in range(2):
+            model.complete(a_request())
+    first, second = (headers["authorization"] for headers in script.headers)
+    assert first != second
 
 
 @pytest.mark.parametrize("begun", [False, True], ids=["asks for a summary", "begins with one"])

@@ -1,6 +1,6 @@
 """The HTTP API: the application itself, called by a real client, over a real Redis and real workers.
 
-Tests of swarm/api/openapi.py, swarm/client/acts.py, swarm/client/reads.py, swarm/store/api_keys.py.
+Tests of swarm/api/openapi.py, swarm/client/acts.py, swarm/client/boards.py, swarm/client/reads.py, swarm/store/api_keys.py.
 """
 
 from __future__ import annotations
@@ -85,6 +85,21 @@ def test_a_job_is_started_waited_for_and_read(client: Client) -> None:
     assert job["id"] in [one["id"] for one in client.call("GET", "/v1/jobs?state=completed").json()["jobs"]]
 
 
+def test_jobs_are_listed_in_parts_that_link_to_the_next(client: Client) -> None:
+    for _ in range(3):
+        client.start("wait", headers={})
+    shown, link = [], "?state=running&limit=2"
+    while link:
+        answer = client.call("GET", f"/v1/jobs{link}")
+        shown += [one["id"] for one in answer.json()["jobs"]]
+        link = answer.links["next"]["url"] if answer.json()["next"] else ""
+        assert bool(link) == ("link" in answer.headers)
+    assert shown == [view.id for view in client.fleet.swarm.jobs(state="running")] and len(shown) >= 3
+    for job in shown:
+        client.call("POST", f"/v1/jobs/{job}/cancel", json={})
+    assert client.call("GET", "/v1/jobs?state=running").json() == {"jobs": [], "next": ""}
+
+
 def test_an_order_that_is_sent_again_starts_no_second_job(client: Client) -> None:
     key = {"Idempotency-Key": "order 17"}
     first, again = client.start("once", headers=key), client.start("once", headers=key)
@@ -161,7 +176,8 @@ def test_an_agent_is_told_to_have_its_conversation_summarized(client: Client) ->
     root = client.fleet.swarm.job(job).agents()[0].id
     noted = client.call("POST", f"/v1/agents/{root}/compact", json={"focus": "the names"})
     assert noted.status_code == 200 and noted.json()["id"] == root
-    assert "the names" in client.fleet.swarm.store.agents.wanted_summary(root)
+    keyspace = client.fleet.swarm.store.keyspace
+    assert "the names" in keyspace.client.hget(keyspace.key("agent", root), "wanted_summary")
     assert client.call("POST", f"/v1/agents/{root}/compact", json={"focus": "x" * 3_000}).status_code == 400
     client.fleet.swarm.cancel(root)
     assert client.call("POST", f"/v1/agents/{root}/compact", json={}).status_code == 409
@@ -241,7 +257,9 @@ def test_a_key_may_be_held_to_folders(client: Client) -> None:
     [
         ("GET", "/v1/jobs/job-unknown", {}, 404, "job-unknown"),
         ("GET", "/v1/agents/agent-unknown/transcript", {}, 404, "agent-unknown"),
-        ("GET", "/v1/jobs?count=many", {}, 400, "count"),
+        ("GET", "/v1/jobs?limit=many", {}, 400, "limit"),
+        ("GET", "/v1/jobs?before=job-1", {}, 400, "position"),
+        ("GET", "/v1/jobs?state=parked", {}, 400, "state"),
         ("GET", "/v1/jobs?colour=red", {}, 400, "colour"),
         ("POST", "/v1/jobs", {"json": {"prompt": "x"}}, 400, "workspace"),
         ("POST", "/v1/jobs", {"json": {"prompt": "x", "workspace": "relative"}}, 400, "absolute"),

@@ -1,7 +1,7 @@
 """Requests that have time: gathered into batches, found again whoever died, answered once, never sent twice.
 
 Tests of swarm/capabilities/batching/batches.py, swarm/models/batches.py, tests/rehearsal/batches.py,
-swarm/capabilities/batching/step.py, tasks/batches.py.
+swarm/capabilities/batching/step.py, swarm/capabilities/batching/sender.py.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import pytest
 
 from swarm import Swarm
 from swarm.capabilities.batching.batches import Batches
+from swarm.capabilities.batching.sender import SETTLED_SECONDS
 from swarm.core.errors import ConfigurationError
-from swarm.tasks.batches import SETTLED_SECONDS
 from tests.fleet import Fleet
 from tests.rehearsal import RehearsalServer
 from tests.waiting import wait_for
@@ -103,7 +103,7 @@ def test_a_batch_outlives_its_workers_and_one_that_was_never_sent_is_sent(fleet_
         worker.kill()
     # A worker takes requests to send them, and dies before it does.
     late = batch(fleet, server, 1)
-    job = fleet.swarm.job(fleet.swarm.store.jobs.newest(1)[0].id).view()
+    job = fleet.swarm.jobs(1)[0]
     claim = store.agents.claim(job.root_id, "worker", 60)
     body = {"model": "claude-haiku-4-5", "max_tokens": 9, "messages": [{"role": "user", "content": "do n0"}]}
     assert Batches(store.keyspace).ask(claim, f"{job.root_id}-0", server.url, json.dumps(body)) == "asked"  # type: ignore[arg-type]

@@ -88,7 +88,7 @@ class Play:
 
     def _note(self, request: httpx2.Request) -> None:
         if request.url.path.endswith("/messages"):
-            self.raw.append(request.content)
+            self.raw.append(request.read())
             self.bodies.append(json.loads(request.content))
             self.betas.append(request.headers.get("anthropic-beta", ""))
 

@@ -41,7 +41,7 @@ def _settle(world: JobWorld, name: str, tokens: int) -> list[str]:
     counted = Counters(input=tokens, turns=1)
     done = world.store.journals.append(world.claims[name], number, [Prompt(text="x")], counters=counted, settle=True)
     world.lengths[name] += 1
-    return list(done.effect.publish)
+    return [called[0] for called in done.effect.publish]
 
 
 def _wait(world: JobWorld, name: str, tokens: int) -> object:

@@ -119,6 +119,19 @@ def test_a_patch_that_comes_twice_changes_nothing(unmanned: Fleet) -> None:
     assert list(patch.agents) == [world.ids["a"]], "its parent has not changed"
 
 
+def test_a_large_snapshot_is_read_in_parts(unmanned: Fleet) -> None:
+    world = JobWorld(open_store(unmanned), unmanned, team=False)
+    for name in "abcd":
+        world.spawn(name, teammate=False)
+    reader = LiveReader(world.store)
+    first, whole = reader.snapshot(world.job_id, 2), reader.snapshot(world.job_id)
+    assert (list(first.agents), first.left, whole.left) == ([world.root, world.ids["a"]], 3, 0)
+    second, left = reader.part(world.job_id, 2, 2)
+    third, none_left = reader.part(world.job_id, 4, 2)
+    assert (len(second), left, len(third), none_left) == (2, 1, 1, 0)
+    assert list({**first.agents, **second, **third}.items()) == list(whole.agents.items())
+
+
 def test_those_at_work_are_read_without_events(unmanned: Fleet) -> None:
     world = JobWorld(open_store(unmanned), unmanned, team=False)
     reader = LiveReader(world.store)

@@ -48,6 +48,15 @@ def settings(tmp_path: Path) -> Iterator[Settings]:
     down(settings, grace_seconds=5)
 
 
+@pytest.fixture(scope="module")
+def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
+    """A stack that is up, for tests that leave it as it is."""
+    settings = Settings(state_dir=tmp_path_factory.mktemp("standing") / "s")
+    up(settings, concurrency=1)
+    yield settings
+    down(settings, grace_seconds=5)
+
+
 def _family(settings: Settings) -> set[psutil.Process]:
     """Every process of the stack."""
     found = {process for record in load_records(settings) for process in record.family()}
@@ -68,43 +77,66 @@ def _user(settings: Settings) -> tuple[subprocess.Popen[str], int]:
     return child, int(child.stdout.readline())
 
 
-def test_up_brings_redis_and_a_worker_and_down_leaves_no_process(settings: Settings) -> None:
+def test_up_makes_a_temporary_stack_permanent_adds_what_is_missing_and_down_leaves_no_process(
+    settings: Settings,
+) -> None:
     assert not running(settings)
     assert not has_worker(settings)
-    stack = up(settings, concurrency=2)
-    assert stack == status(settings)
-    assert stack.redis.running
-    [worker] = stack.workers
-    assert worker.ready and worker.concurrency == 2
-    assert "swarm-" in worker.log.read_text()
+    with temporary_stack(settings, concurrency=2) as stack:
+        assert stack == status(settings)
+        assert stack.redis.running
+        [worker] = stack.workers
+        assert worker.temporary and worker.ready and worker.concurrency == 2
+        assert "swarm-" in worker.log.read_text()
+        assert psutil.Process(worker.pid).environ()["SWARM_REDIS_URL"] == local_url(settings)
+        up(settings, concurrency=2)
+    left = status(settings)
+    assert [one.pid for one in left.workers] == [worker.pid] and not left.workers[0].temporary
     assert running(settings) and has_worker(settings)
+
+    larger = up(settings, workers=2, concurrency=1, flower_port=0)
+    assert larger.workers[:1] == left.workers and len(larger.workers) == 2
+    assert larger.redis.pid == stack.redis.pid
+    flower = larger.flower
+    assert flower is not None
+    with pytest.raises(urllib.error.HTTPError, match="403"):  # without the page's token
+        urllib.request.urlopen(f"{flower.url}/healthcheck", timeout=20)
+    assert up(settings, concurrency=1, flower_port=0) == larger, "it keeps what runs"
+
     family = _family(settings)
-    assert {stack.redis.pid, worker.pid} < {process.pid for process in family}
+    assert {stack.redis.pid, worker.pid, flower.pid} < {process.pid for process in family}
     down(settings)
     assert wait_for_exit(family, deadline_seconds=0.1)
     stack = status(settings)
     assert (stack.redis.running, stack.workers, stack.flower) == (False, [], None)
     assert not running(settings)
-
-
-def test_down_of_nothing_does_nothing_however_often(settings: Settings) -> None:
-    down(settings)
-    assert not settings.state_folder().exists()
-    up(settings, concurrency=1)
-    down(settings)
     down(settings)
     assert load_records(settings) == []
 
 
-def test_up_keeps_what_runs_and_adds_what_is_missing(settings: Settings) -> None:
-    first = up(settings, concurrency=1)
-    assert up(settings, concurrency=1).workers == first.workers
-    second = up(settings, workers=2, concurrency=1)
-    assert second.workers[:1] == first.workers and len(second.workers) == 2
-    assert second.redis.pid == first.redis.pid
+def test_a_temporary_stack_stops_only_what_it_started_also_by_an_error(settings: Settings) -> None:
+    with temporary_stack(settings, concurrency=1) as stack:
+        assert stack.redis.running and len(stack.workers) == 1
+        family = _family(settings)
+    assert wait_for_exit(family, deadline_seconds=0.1)
+    assert load_records(settings) == [] and find_redis(settings) is None
+
+    up(settings, workers=0)
+    with pytest.raises(KeyboardInterrupt), temporary_stack(settings, concurrency=1) as stack:
+        family = _family(settings) - {find_redis(settings)}
+        raise KeyboardInterrupt
+    assert family and wait_for_exit(family, deadline_seconds=0.1)
+    left = status(settings)
+    assert (left.workers, left.redis) == ([], stack.redis)
+    assert load_records(settings) == []
 
 
-def test_ups_at_the_same_time_start_one_stack(settings: Settings) -> None:
+def test_down_of_nothing_does_nothing(settings: Settings) -> None:
+    down(settings)
+    assert not settings.state_folder().exists()
+
+
+def test_ups_at_the_same_time_start_one_stack_whose_redis_can_be_kept(settings: Settings) -> None:
     script = (
         "import sys; from pathlib import Path; from swarm.local.stack import up; from swarm.core.settings import Settings; "
         "print(up(Settings(state_dir=Path(sys.argv[1])), concurrency=1).workers[0].pid)"
@@ -116,31 +148,17 @@ def test_ups_at_the_same_time_start_one_stack(settings: Settings) -> None:
 
     with ThreadPoolExecutor(3) as pool:
         assert len(set(pool.map(run, range(3)))) == 1
-    assert len(status(settings).workers) == 1
-
-
-def test_redis_can_be_kept(settings: Settings) -> None:
-    stack = up(settings, concurrency=1)
+    stack = status(settings)
+    assert len(stack.workers) == 1
     down(settings, keep_redis=True)
     left = status(settings)
     assert (left.workers, left.redis) == ([], stack.redis)
     assert not running(settings)
 
 
-def test_a_killed_redis_is_reported_and_up_starts_it_again(settings: Settings) -> None:
-    up(settings, concurrency=1)
-    server = find_redis(settings)
-    assert server is not None
-    server.kill()
-    assert wait_for_exit([server], deadline_seconds=20)
-    assert not status(settings).redis.running
-    assert not running(settings)
-    stack = up(settings, concurrency=1)
-    assert stack.redis.running and stack.redis.pid != server.pid
-    assert len(stack.workers) == 1
-
-
-def test_a_killed_worker_is_forgotten_and_its_orphans_are_ended(settings: Settings) -> None:
+def test_what_was_killed_is_started_again_and_a_worker_that_ignores_requests_to_stop_is_killed(
+    settings: Settings,
+) -> None:
     [worker] = up(settings, concurrency=2).workers
     leader = psutil.Process(worker.pid)
     children = leader.children(recursive=True)
@@ -153,11 +171,18 @@ def test_a_killed_worker_is_forgotten_and_its_orphans_are_ended(settings: Settin
     assert not has_worker(settings)
     [replacement] = up(settings, concurrency=2).workers
     assert replacement.pid != worker.pid
-    assert wait_for_exit(children, deadline_seconds=0.1)
+    assert wait_for_exit(children, deadline_seconds=0.1), "orphans are ended"
 
+    server = find_redis(settings)
+    assert server is not None
+    server.kill()
+    assert wait_for_exit([server], deadline_seconds=20)
+    assert not status(settings).redis.running
+    assert not running(settings)
+    stack = up(settings, concurrency=2)
+    assert stack.redis.running and stack.redis.pid != server.pid
+    assert len(stack.workers) == 1
 
-def test_a_worker_that_ignores_requests_to_stop_is_killed(settings: Settings) -> None:
-    up(settings, concurrency=2)
     family = _family(settings)
     for process in family - {find_redis(settings)}:
         process.suspend()
@@ -173,36 +198,6 @@ def test_a_worker_that_cannot_start_is_an_error_that_quotes_its_log_and_leaves_n
         up(settings)
     assert find_redis(settings) is None
     assert load_records(settings) == []
-
-
-def test_a_worker_for_another_model_server_is_not_passed_off_as_ours(settings: Settings) -> None:
-    up(settings, concurrency=1, base_url="http://127.0.0.1:9")
-    assert status(settings).workers[0].base_url == "http://127.0.0.1:9"
-    with pytest.raises(ConfigurationError, match=r"http://127\.0\.0\.1:9.*swarm down"), temporary_stack(settings):
-        pass
-    assert running(settings)
-
-
-def test_the_worker_runs_with_the_settings_of_the_call(settings: Settings) -> None:
-    changed = settings.model_copy(update={"key_prefix": "other", "lease_seconds": 7.5})
-    [worker] = up(changed, concurrency=1, base_url="http://127.0.0.1:9").workers
-    environment = psutil.Process(worker.pid).environ()
-    assert environment["SWARM_KEY_PREFIX"] == "other"
-    assert environment["SWARM_LEASE_SECONDS"] == "7.5"
-    assert environment["SWARM_BASE_URL"] == "http://127.0.0.1:9"
-    assert environment["SWARM_REDIS_URL"] == local_url(settings)
-    assert psutil.Process(worker.pid).cwd() == str(settings.state_folder())
-
-
-def test_flower_is_started_on_a_free_port_and_stopped(settings: Settings) -> None:
-    flower = up(settings, concurrency=1, flower_port=0).flower
-    assert flower is not None
-    with pytest.raises(urllib.error.HTTPError, match="403"):  # without the page's token
-        urllib.request.urlopen(f"{flower.url}/healthcheck", timeout=20)
-    assert up(settings, concurrency=1, flower_port=0).flower == flower
-    process = psutil.Process(flower.pid)
-    down(settings)
-    assert wait_for_exit([process], deadline_seconds=0.1)
 
 
 def test_a_hub_of_this_machine_is_started_before_the_workers_and_ended_after_them(settings: Settings) -> None:
@@ -230,66 +225,32 @@ def test_a_taken_port_for_flower_is_refused_and_nothing_is_left(settings: Settin
     assert find_redis(settings) is None
 
 
-def test_a_temporary_stack_ends_with_its_block_also_by_an_error(settings: Settings) -> None:
-    with temporary_stack(settings, concurrency=1) as stack:
-        assert stack.redis.running and len(stack.workers) == 1
-        family = _family(settings)
-    assert wait_for_exit(family, deadline_seconds=0.1)
-    with pytest.raises(KeyboardInterrupt), temporary_stack(settings, concurrency=1):
-        family = _family(settings)
-        raise KeyboardInterrupt
-    assert wait_for_exit(family, deadline_seconds=0.1)
-    assert load_records(settings) == []
-
-
-def test_a_temporary_stack_uses_what_is_up_and_leaves_it(settings: Settings) -> None:
-    before = up(settings, concurrency=1)
-    with temporary_stack(settings) as stack:
+def test_a_temporary_stack_uses_what_is_up_and_leaves_it(standing: Settings) -> None:
+    before = status(standing)
+    assert before.redis.running and before.workers
+    with temporary_stack(standing) as stack:
         assert stack == before
-    assert status(settings) == before
+    assert status(standing) == before
 
 
-def test_a_temporary_stack_stops_only_the_worker_if_redis_ran_before(settings: Settings) -> None:
-    ensure_redis(settings)
-    with temporary_stack(settings, concurrency=1) as stack:
-        pass
-    left = status(settings)
-    assert (left.workers, left.redis) == ([], stack.redis)
-
-
-def test_up_makes_a_temporary_stack_permanent(settings: Settings) -> None:
-    with temporary_stack(settings, concurrency=1) as stack:
-        up(settings, concurrency=1)
-    left = status(settings)
-    assert [worker.pid for worker in left.workers] == [worker.pid for worker in stack.workers]
-    assert not any(worker.temporary for worker in left.workers)
-
-
-def test_the_last_of_several_users_stops_a_temporary_stack(settings: Settings) -> None:
+def test_the_last_of_several_users_stops_a_temporary_stack_also_if_its_starter_was_killed(settings: Settings) -> None:
     starter, worker = _user(settings)
+    starter.send_signal(signal.SIGKILL)
+    starter.communicate(timeout=60)
+    assert running(settings)
+    second, same = _user(settings)
+    assert same == worker
     with temporary_stack(settings) as stack:
         assert [one.pid for one in stack.workers] == [worker]
-        starter.communicate("\n", timeout=60)
-        assert starter.returncode == 0
+        second.communicate("\n", timeout=60)
+        assert second.returncode == 0
         assert running(settings)
     assert status(settings).workers == []
     assert find_redis(settings) is None
 
 
-def test_the_stack_of_a_killed_user_is_stopped_by_the_next(settings: Settings) -> None:
-    starter, worker = _user(settings)
-    starter.send_signal(signal.SIGKILL)
-    starter.communicate(timeout=60)
-    assert running(settings)
-    with temporary_stack(settings) as stack:
-        assert [one.pid for one in stack.workers] == [worker]
-    assert status(settings).workers == []
-    assert find_redis(settings) is None
-
-
-def test_workers_elsewhere_on_the_redis_that_is_set_are_found_and_used(settings: Settings, tmp_path: Path) -> None:
-    elsewhere = Settings(state_dir=tmp_path / "client", redis_url=local_url(settings))
-    up(settings, concurrency=1)
+def test_workers_elsewhere_on_the_redis_that_is_set_are_found_and_used(standing: Settings, tmp_path: Path) -> None:
+    elsewhere = Settings(state_dir=tmp_path / "client", redis_url=local_url(standing))
     assert has_worker(elsewhere)
     with temporary_stack(elsewhere) as stack:
         assert (stack.workers, stack.redis.origin, stack.redis.running) == ([], "external", True)
@@ -298,23 +259,34 @@ def test_workers_elsewhere_on_the_redis_that_is_set_are_found_and_used(settings:
         temporary_stack(elsewhere, base_url="http://127.0.0.1:9"),
     ):
         pass
-    assert running(settings)
+    assert running(standing)
 
 
-def test_workers_of_another_swarm_on_the_same_redis_do_not_count(settings: Settings, tmp_path: Path) -> None:
-    up(settings, concurrency=1)
-    other = Settings(state_dir=tmp_path / "client", redis_url=local_url(settings), key_prefix="other")
+def test_workers_of_another_swarm_on_the_same_redis_do_not_count(standing: Settings, tmp_path: Path) -> None:
+    other = Settings(state_dir=tmp_path / "client", redis_url=local_url(standing), key_prefix="other")
     assert not has_worker(other)
 
 
-def test_without_workers_on_the_redis_that_is_set_a_temporary_stack_brings_its_own(
+def test_without_workers_on_the_redis_that_is_set_a_temporary_stack_brings_its_own_with_the_settings_of_the_call(
     settings: Settings, tmp_path: Path
 ) -> None:
-    elsewhere = Settings(state_dir=tmp_path / "client", redis_url=ensure_redis(settings))
+    url = ensure_redis(settings)
+    elsewhere = Settings(state_dir=tmp_path / "client", redis_url=url, key_prefix="other", lease_seconds=7.5)
     assert not has_worker(elsewhere)
-    with temporary_stack(elsewhere, concurrency=1) as stack:
-        assert len(stack.workers) == 1
+    with temporary_stack(elsewhere, concurrency=1, base_url="http://127.0.0.1:9") as stack:
+        [worker] = stack.workers
         assert has_worker(elsewhere)
+        environment = psutil.Process(worker.pid).environ()
+        assert environment["SWARM_KEY_PREFIX"] == "other"
+        assert environment["SWARM_LEASE_SECONDS"] == "7.5"
+        assert environment["SWARM_BASE_URL"] == "http://127.0.0.1:9"
+        assert environment["SWARM_REDIS_URL"] == url
+        assert psutil.Process(worker.pid).cwd() == str(elsewhere.state_folder())
+        assert stack.workers[0].base_url == "http://127.0.0.1:9"
+        # It is not passed off as one of another model server.
+        with pytest.raises(ConfigurationError, match=r"http://127\.0\.0\.1:9.*swarm down"), temporary_stack(elsewhere):
+            pass
+        assert running(elsewhere)
     assert status(elsewhere).workers == []
     assert find_redis(settings) is not None
     stop_redis(settings)

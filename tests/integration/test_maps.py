@@ -14,11 +14,14 @@ import pytest
 
 from swarm import Swarm
 from swarm.agent.entries import Finished
-from swarm.capabilities.mapping.maps import Maps
+from swarm.capabilities.mapping.maps import Attempt, MapLine, Maps
 from swarm.client import aio
+from swarm.client.maps import prepare_map
+from swarm.client.order import MapOrder
 from swarm.core.errors import ConfigurationError, UnknownMap
 from swarm.store.store import Store
 from tests.fleet import Fleet
+from tests.job_world import count_commands
 
 ECHO = """
 name: echo
@@ -130,14 +133,12 @@ def test_a_map_keeps_what_its_jobs_refer_to_and_stops_when_its_money_is_spent(sw
     made.go_on(budget_usd=3.0, max_running=2)
     assert (made.view().state, made.view().running, made.view().ended) == ("running", 2, False)
     assert [view.id for view in swarm.maps()] == [made.id]
-    # As the sweep does when their time has come, after all of its jobs have expired.
-    for key in store.keyspace.client.scan_iter(store.keyspace.key("job", "*")):
-        store.keyspace.client.delete(key)
-    store.keyspace.client.zadd(
-        store.keyspace.key("documents"),
-        dict.fromkeys(store.keyspace.client.zrange(store.keyspace.key("documents"), 0, -1), 0),
-    )
+    # As the sweep does after all of its jobs have expired.
+    for job_id in store.jobs.ids():
+        store.keyspace.client.delete(store.keyspace.key("job", job_id))
+        store.keyspace.client.zadd(store.keyspace.key("expiring"), {job_id: 0})
     store.keyspace.run("unsettled")
+    assert store.jobs.ids() == []
     assert store.keyspace.client.zcard(store.keyspace.key("documents")) > 0
 
 
@@ -145,6 +146,36 @@ def test_a_map_of_many_begins_them_in_bounded_steps(swarm: Swarm, unmanned: Flee
     made = make(swarm, unmanned, [str(number) for number in range(120)], max_running=100)
     assert made.view().running == 100
     assert Maps(swarm.store.keyspace).cancel(made.id) and made.view().state == "cancelled"
+
+
+def gather(swarm: Swarm, unmanned: Fleet, map_id: str, count: int) -> Maps:
+    """A map whose maker dies before it is started."""
+    maps = Maps(swarm.store.keyspace)
+    order = MapOrder("do {it}", ["a", "b"], workspace=unmanned.workspace, max_running=1)
+    record = prepare_map(order, swarm.settings).record(60) | {"definitions": "d", "carried": ""}
+    lines = [MapLine(n, str(n), "{}", [Attempt(f"job-{map_id}-{n}", f"agent-{map_id}-{n}")]) for n in range(count)]
+    maps.make(map_id, record, lines, {"d": "text"})
+    return maps
+
+
+def test_a_map_starts_in_one_short_step_whatever_the_number_of_its_lines(swarm: Swarm, unmanned: Fleet) -> None:
+    spent = []
+    for count in (10, 3_000):
+        maps = gather(swarm, unmanned, f"map-{count}", count)
+        spent.append(count_commands(swarm.store, lambda: list(maps.start(f"map-{count}"))))  # noqa: B023
+        assert (maps.view(f"map-{count}").running, maps.view(f"map-{count}").waiting) == (1, count - 1)
+    assert spent[0] == spent[1]
+
+
+def test_a_map_that_was_never_started_is_swept_with_its_documents(swarm: Swarm, unmanned: Fleet) -> None:
+    keyspace = gather(swarm, unmanned, "map-1", 3) and swarm.store.keyspace
+    for part in ((), ("lines",)):
+        assert 0 < keyspace.client.ttl(keyspace.key("map", "map-1", *part)) <= 86_400
+    # What a day later is.
+    keyspace.client.delete(keyspace.key("map", "map-1"), keyspace.key("map", "map-1", "lines"))
+    keyspace.client.zadd(keyspace.key("expiring"), {"map-1": 0})
+    swarm.store.jobs.unsettled()
+    assert keyspace.client.keys(keyspace.key("*")) == []
 
 
 def test_lines_are_done_by_workers_and_their_results_read_as_they_come(at_work: Fleet) -> None:

@@ -4,7 +4,7 @@ Tests of swarm/capabilities/mcp/broker/__main__.py, swarm/capabilities/mcp/broke
 swarm/capabilities/mcp/broker/keeper.py, swarm/capabilities/mcp/broker/content.py,
 swarm/capabilities/mcp/broker/service.py, swarm/capabilities/mcp/broker/transports.py, swarm/capabilities/mcp/caller.py,
 swarm/capabilities/mcp/broker_client.py, swarm/capabilities/mcp/places.py, swarm/capabilities/mcp/step.py,
-swarm/web/panels/capabilities.py, swarm/capabilities/mcp/host.py.
+swarm/web/panels/servers.py, swarm/capabilities/mcp/host.py.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import pytest
 from swarm.agent.entries import Started, ToolFinished
 from swarm.client.swarm import Job
 from swarm.runtime.scratch import broker_folder
-from swarm.web.panels.capabilities import read_servers
+from swarm.web.panels.servers import read_servers
 from tests.fleet import Fleet
 from tests.flower import free_port
 from tests.mcp_world import configure, find_server, running

@@ -22,6 +22,7 @@ from swarm.agent.entries import Started, ToolFinished
 from swarm.capabilities.mcp.broker.oauth import NotGranted, log_in_as_client, renew
 from swarm.capabilities.mcp.broker.server_session import ServerSession
 from swarm.capabilities.mcp.logins import way_to
+from tests.e2e.prepared import prepared_swarm
 from tests.fleet import Fleet
 from tests.flower import free_port
 from tests.mcp_world import configure
@@ -73,7 +74,7 @@ def world(at_work: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
 
 def swarm_mcp(fleet: Fleet, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "swarm", "mcp", *arguments],
+        [prepared_swarm(), "mcp", *arguments],
         cwd=fleet.workspace,
         env=fleet.environment(),
         stdin=subprocess.PIPE,

@@ -2,7 +2,7 @@
 
 Tests of swarm/capabilities/context/restoration.py, swarm/capabilities/memory/files.py,
 swarm/capabilities/memory/memory_tool.py, swarm/capabilities/memory/mounts.py, swarm/capabilities/memory/pages.py,
-swarm/capabilities/memory/stores.py, swarm/capabilities/memory/revert.py, swarm/capabilities/memory/step.py.
+swarm/definitions/memory_stores.py, swarm/capabilities/memory/revert.py, swarm/capabilities/memory/step.py.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from swarm.capabilities.memory.memory_tool import MEMORY
 from swarm.capabilities.memory.mounts import tell_memory
 from swarm.capabilities.memory.pages import MAX_PAGE_BYTES, Author, Memories
 from swarm.capabilities.memory.revert import take_back
-from swarm.capabilities.memory.stores import MemoryStore, Places
 from swarm.core.errors import MemoryRefused, ToolError
+from swarm.definitions.memory_stores import MemoryStore, Places
 from swarm.store.store import Store
 from swarm.tools import ToolContext
 from swarm.tools.registry import validate_input

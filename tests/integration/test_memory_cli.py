@@ -1,6 +1,6 @@
 """`swarm memory`: reading, correcting, carrying and taking back what agents remember.
 
-Tests of swarm/capabilities/memory/stores.py, swarm/cli/memory.py.
+Tests of swarm/definitions/memory_stores.py, swarm/cli/memory.py.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from swarm.capabilities.memory.pages import Author, Memories
-from swarm.capabilities.memory.stores import find_places, find_project
 from swarm.cli.memory import group
 from swarm.core.errors import ConfigurationError, MemoryRefused
+from swarm.definitions.memory_stores import find_places, find_project
 from tests.fleet import Fleet
 from tests.job_world import open_store
 

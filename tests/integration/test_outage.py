@@ -5,6 +5,8 @@ Tests of swarm/store/outage.py, swarm/store/leases.py, tasks/consumer_guard.py.
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 import contextlib
 import signal
 import socket
@@ -17,7 +19,8 @@ import psutil
 import pytest
 import redis
 
-from swarm import Job
+from swarm import Job, JobView, Swarm
+from swarm.client import aio
 from swarm.core.errors import JobLost
 from swarm.local.redis_server import find_redis
 from swarm.store.leases import longest_gap
@@ -90,6 +93,19 @@ def _demoted(fleet: Fleet) -> Iterator[None]:
     yield
     time.sleep(OUTAGE_SECONDS)
     client.replicaof("NO", "ONE")
+
+
+@contextlib.contextmanager
+def _locked(fleet: Fleet) -> Iterator[None]:
+    """Its password is another one for a while, and every connection is made anew."""
+    client = redis.Redis.from_url(fleet.url, single_connection_client=True)
+    client.config_set("requirepass", "rotated")
+    for kind in ("normal", "pubsub"):
+        client.client_kill_filter(_type=kind, skipme=True)
+    yield
+    time.sleep(OUTAGE_SECONDS)
+    client.config_set("requirepass", "")
+    client.close()
 
 
 @contextlib.contextmanager
@@ -169,7 +185,7 @@ rules:
     return server, jobs
 
 
-@pytest.mark.parametrize("away", [_down, _hung, _busy, _full, _demoted, _unable_to_save, _loading])
+@pytest.mark.parametrize("away", [_down, _hung, _busy, _full, _demoted, _locked, _unable_to_save, _loading])
 def test_what_was_paid_for_and_what_a_command_said_outlast_an_outage(fleet: Fleet, away) -> None:  # type: ignore[no-untyped-def]
     worker = fleet.start_worker(2)
     server, jobs = _paid_calls(fleet)
@@ -265,6 +281,38 @@ def test_whoever_waits_for_a_job_is_told_every_ten_seconds_that_redis_is_away(fl
     waiting.join(60)
     assert views[0].text == "ANSWER"
     assert all(job.id in what and "Redis" in what for what in told)
+
+
+@pytest.mark.parametrize("away", [_demoted, _locked])
+def test_a_client_waits_through_a_change_of_roles_and_of_the_password(fleet: Fleet, away) -> None:  # type: ignore[no-untyped-def]
+    fleet.start_worker(1)
+    job = fleet.submit("x", fleet.rehearse("name: one\nrules:\n  - reply: {text: ANSWER, latency_seconds: 3}\n"))
+    with concurrent.futures.ThreadPoolExecutor() as clients:
+        waits = [
+            clients.submit(fleet.swarm.job(job.id).wait),
+            clients.submit(lambda: list(fleet.swarm.outlasting(job.id).job(job.id).follow())),
+            clients.submit(lambda: asyncio.run(_wait_async(fleet, job.id))),
+        ]
+        wait_for("the agent is at work", lambda: job.view().state == "running")
+        # A password counts as good once Redis has answered: each client blocks then, and so does the worker.
+        info = fleet.swarm.store.keyspace.client.info
+        wait_for("all wait", lambda: info("clients")["blocked_clients"] >= len(waits) + 1)
+        with away(fleet):
+            pass
+        view, events, also = (wait.result(60) for wait in waits)
+    assert (view.text, events[-1].kind, also.text) == ("ANSWER", "job_ended", "ANSWER")
+
+
+async def _wait_async(fleet: Fleet, job_id: str) -> JobView:
+    async with aio.Swarm(fleet.settings) as swarm:
+        return await (await swarm.job(job_id)).wait()
+
+
+def test_a_password_that_was_never_right_is_no_outage(fleet: Fleet) -> None:
+    job = fleet.submit("x", fleet.rehearse())
+    wrong = fleet.settings.model_copy(update={"redis_url": fleet.url.replace("://", "://nobody:wrong@")})
+    with pytest.raises(redis.AuthenticationError):
+        Swarm(wrong).job(job.id).wait()
 
 
 def test_a_job_that_redis_has_lost_is_said_to_be_lost(fleet: Fleet) -> None:

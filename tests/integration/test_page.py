@@ -1,7 +1,7 @@
 """The page's data: a real Flower in front of a real Redis and real workers, over real HTTP.
 
-Tests of swarm/web/entries.py, swarm/web/handlers.py, swarm/web/operations.py, swarm/web/panels/capabilities.py,
-swarm/web/panels/costs.py, swarm/web/reads.py, swarm/web/transcripts.py.
+Tests of swarm/web/entries.py, swarm/web/handlers.py, swarm/web/operations.py, swarm/web/panels/memory.py, swarm/web/panels/team.py,
+swarm/web/panels/costs.py, swarm/web/panels/panel.py, swarm/web/reads.py, swarm/web/transcripts.py.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import pytest
 
 from swarm import Job
 from swarm.capabilities.memory.pages import Author, Memories
-from swarm.capabilities.memory.stores import Places
+from swarm.definitions.memory_stores import Places
 from swarm.local.redis_server import stop_redis
-from swarm.web.panels.capabilities import forget_job
+from swarm.web.panels.memory import forget_job
 from tests.fleet import Fleet
 from tests.flower import Flower, Stream, running_flower
 from tests.waiting import wait_for
@@ -288,7 +288,7 @@ def test_the_rows_of_all_jobs_come_as_they_change(site: Site) -> None:
     older = site.flower.read(f"jobs?count=1&before={newest['last']}")
     assert [[row["id"] for row in page["jobs"]] for page in (newest, older)] == [[newer.id], [job.id]]
     assert site.flower.read("jobs?count=200")["last"] is None
-    assert site.flower.read("jobs?count=1&before=job-gone")["jobs"] == []
+    assert site.flower.read("jobs?count=1&before=1.5:job-gone")["jobs"] == []
 
 
 def test_what_was_trimmed_or_has_expired_is_said(site: Site) -> None:

@@ -51,6 +51,7 @@ def test_each_module_of_the_page_can_be_parsed() -> None:
 
 def test_no_module_of_the_page_names_what_is_not_there_or_is_not_used() -> None:
     need_program("node")
+    need_program("node")
     need(ESLINT.exists(), "eslint", "npm install --prefix build/mcp-servers eslint@9 was not run")
     assert not (faults := run(ESLINT, "--config", "tests/page/eslint.config.mjs", *SCRIPTS)), faults
 

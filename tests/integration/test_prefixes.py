@@ -79,16 +79,11 @@ def test_a_prefix_that_is_gone_is_an_error_that_names_it(fleet: Fleet) -> None:
 
 
 def expire(fleet: Fleet, job: Job) -> None:
-    fleet.swarm.store.keyspace.client.delete(fleet.swarm.store.keyspace.key("job", job.id))
-
-
-def look_through_documents(fleet: Fleet) -> None:
-    """What the sweep does, once the time of all documents has come."""
+    """What time does to an ended job, and the sweep after it."""
     store = fleet.swarm.store
-    for digest in store.keyspace.client.zrange(store.keyspace.key("documents"), 0, -1):
-        store.keyspace.client.zadd(store.keyspace.key("documents"), {digest: 0})
-    for _ in range(20):
-        store.jobs.unsettled()
+    store.keyspace.client.delete(store.keyspace.key("job", job.id))
+    store.keyspace.client.zadd(store.keyspace.key("expiring"), {job.id: 0})
+    store.jobs.unsettled()
 
 
 def test_a_document_is_kept_as_long_as_any_job_has_a_record_and_not_longer(fleet: Fleet) -> None:
@@ -96,16 +91,14 @@ def test_a_document_is_kept_as_long_as_any_job_has_a_record_and_not_longer(fleet
     (first, claim), (second, _) = begin(fleet, "Shared."), begin(fleet, "Shared.")
     digest = stored(fleet, claim)["prefix"]
     first.cancel()
-    look_through_documents(fleet)
+    store.jobs.unsettled()
     assert store.jobs.document(digest), "a job that ended can be read, and resumed, until it expires"
     expire(fleet, first)
-    look_through_documents(fleet)
     assert store.jobs.document(digest), "another job, which runs, refers to it"
     expire(fleet, second)
-    look_through_documents(fleet)
     assert store.jobs.document(digest) is None
-    assert not store.keyspace.client.exists(store.keyspace.key("document", digest, "jobs"))
     assert store.keyspace.client.zscore(store.keyspace.key("documents"), digest) is None
+    assert store.keyspace.client.hmget(store.keyspace.key("references"), first.id, second.id) == [None, None]
     _, again = begin(fleet, "Shared.")
     assert fold(again.agent_id, Store(store.keyspace.client).journals.read(again.agent_id)).system == "Shared."
 
@@ -114,12 +107,13 @@ def test_the_documents_of_many_expired_jobs_are_forgotten_in_short_steps(fleet: 
     store = fleet.swarm.store
     _, claim = begin(fleet, "Of many.")
     digest = stored(fleet, claim)["prefix"]
-    store.keyspace.client.sadd(store.keyspace.key("document", digest, "jobs"), *(f"job-{n:016x}" for n in range(300)))
+    for n in range(300):
+        store.keyspace.client.hset(store.keyspace.key("references"), f"job-{n:016x}", digest)
+        store.keyspace.client.zincrby(store.keyspace.key("documents"), 1, digest)
+        store.keyspace.client.zadd(store.keyspace.key("expiring"), {f"job-{n:016x}": 0})
     expire(fleet, Job(fleet.swarm, claim.spec.job_id))
-    store.keyspace.client.zadd(store.keyspace.key("documents"), {digest: 0})
-    store.jobs.unsettled()
-    assert store.jobs.document(digest), "not more than some at once"
-    for _ in range(20):
+    assert store.keyspace.client.zscore(store.keyspace.key("documents"), digest) == 201, "not more than some at once"
+    for _ in range(3):
         store.jobs.unsettled()
     assert store.jobs.document(digest) is None
 

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import base64
 import json
+from itertools import takewhile
 from typing import Any
 
 import pytest
 
+from swarm.tasks.app import make_app
 from tests.fleet import Fleet, Worker
 from tests.waiting import wait_for
 
@@ -118,7 +120,7 @@ def test_a_malformed_entry_is_refused_and_the_same_worker_takes_the_next_message
     assert worker.text().count("message.refused") == len(FORMS), "each is told once"
     assert "Traceback" not in worker.text()
     # Nothing of them is kept to come again.
-    assert not fleet.swarm.store.keyspace.client.exists("swarm", own, "swarm:unacked", "swarm:unacked_index")
+    assert not fleet.swarm.store.keyspace.client.exists("swarm", own)
     assert fleet.submit("TREE depth=1 fanout=2 steps=1", server).wait(30).state == "completed"
     assert _is_there(worker)
 
@@ -138,12 +140,9 @@ def test_messages_among_malformed_entries_are_taken_by_the_worker_that_begins_wi
 
 
 @pytest.mark.parametrize("pool", ["prefork", "threads"])
-def test_a_malformed_broadcast_or_leftover_ends_no_worker_either(fleet: Fleet, pool: str) -> None:
+def test_a_malformed_broadcast_ends_no_worker_either(fleet: Fleet, pool: str) -> None:
     client = fleet.swarm.store.keyspace.client
     forms = [form if isinstance(form, bytes) else json.dumps(form).encode() for form in FORMS.values()]
-    for number, form in enumerate((*forms, b"[1]", b"[{}, 1, 2]", b'[[], "", ""]')):
-        client.hset("swarm:unacked", f"tag-{number}", form)
-        client.zadd("swarm:unacked_index", {f"tag-{number}": 0})
     worker = fleet.start_worker(1, pool=pool)
     wait_for("the worker hears broadcasts", lambda: client.publish("/0.swarm.pidbox", b"") == 1)
     for form in forms:
@@ -155,3 +154,25 @@ def test_a_malformed_broadcast_or_leftover_ends_no_worker_either(fleet: Fleet, p
     job.cancel()
     assert job.wait(30).state == "cancelled"
     assert _is_there(worker), worker.text()[-3000:]
+
+
+def test_a_message_is_taken_with_one_command_and_recorded_nowhere(fleet: Fleet) -> None:
+    server, client = fleet.rehearse(), fleet.swarm.store.keyspace.client
+    fleet.start_worker(1)
+    assert fleet.submit("TREE depth=0 fanout=0 steps=0", server).wait(30).state == "completed"
+    with client.monitor() as monitor:
+        heard = monitor.listen()
+        assert fleet.submit("TREE depth=0 fanout=0 steps=0", server).wait(30).state == "completed"
+        client.echo("that was all")
+        commands = list(takewhile(lambda said: "that was all" not in said, (each["command"] for each in heard)))
+    assert [said for said in commands if said.startswith("BRPOP")]
+    assert not [said for said in commands if "unacked" in said or said.startswith("MULTI")]
+
+
+def test_a_process_sends_its_messages_with_one_client(fleet: Fleet) -> None:
+    app = make_app(fleet.settings)
+    with app.pool.acquire() as connection:
+        channel = connection.default_channel
+        with channel.conn_or_acquire() as first, channel.conn_or_acquire() as second:
+            assert first is second
+            assert first.connection_pool is channel.pool

@@ -1,6 +1,6 @@
 """People are told of jobs over HTTP: a real receiver, a worker that is killed in the middle of a delivery.
 
-Tests of swarm/capabilities/webhooks/notices.py, swarm/cli/webhooks.py, tasks/webhooks.py.
+Tests of swarm/capabilities/webhooks/notices.py, swarm/cli/webhooks.py, swarm/capabilities/webhooks/delivery.py.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { addOlder, addPage, compareIds, foldAgent, foldFleet, foldJob, isAtEnd, newAgent, newFleet, newJob } from "../../swarm/web/static/fold.mjs";
+import { addAgents, addOlder, addPage, compareIds, foldAgent, foldFleet, foldJob, isAtEnd, newAgent, newFleet, newJob } from "../../swarm/web/static/fold.mjs";
 
 const entries = (...numbers) => numbers.map((n) => ({ n, kind: "assistant" }));
 const snapshot = () => newJob({ job: { id: "job-1", state: "running" }, agents: [{ id: "a", state: "running" }], questions: [], inbox: [] });
@@ -47,6 +47,16 @@ test("what a patch of a job does not touch stays the same object", () => {
   const after = foldJob(before, { agents: [{ id: "a", state: "parked" }] });
   assert.equal(before.agents.get("a").state, "running");
   for (const part of ["job", "questions", "inbox", "events", "stale"]) assert.equal(after[part], before[part]);
+});
+
+test("a large job's later agents come in their place, not with a patch", () => {
+  const first = newJob({ job: { id: "job-1" }, agents: [{ id: "a", state: "running" }], left: 2, questions: [], inbox: [] });
+  const patch = { agents: [{ id: "a", state: "parked" }, { id: "c", state: "running" }] };
+  const patched = foldJob(first, patch);
+  assert.deepEqual([[...patched.agents.keys()], patched.left], [["a"], 2]);
+  const whole = foldJob(addAgents(patched, { agents: [{ id: "b", state: "queued" }, { id: "c", state: "queued" }], left: 0 }), patch);
+  assert.deepEqual([...whole.agents].map(([id, { state }]) => `${id} ${state}`), ["a parked", "b queued", "c running"]);
+  assert.deepEqual([...foldJob(whole, { agents: [{ id: "d", state: "queued" }] }).agents.keys()], ["a", "b", "c", "d"]);
 });
 
 test("each change of a panel's data is counted", () => {

@@ -3,6 +3,7 @@
 A scenario has further fields here, and `chatter` is one more script.
 """
 
-from tests.rehearsal.simulation import RehearsalServer, SimulatedScenario, load_scenario, parse_scenario
+from tests.rehearsal.scenario import SimulatedScenario
+from tests.rehearsal.simulation import RehearsalServer, load_scenario, parse_scenario
 
 __all__ = ["RehearsalServer", "SimulatedScenario", "load_scenario", "parse_scenario"]

@@ -1,6 +1,6 @@
 """The catalogue: what is shipped, who wins, what is hidden, and that changes of files are seen.
 
-Tests of swarm/definitions/cache.py, swarm/definitions/catalogue.py.
+Tests of swarm/core/memo.py, swarm/definitions/catalogue.py.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import pytest
 
 from swarm.core.errors import UnknownDefinition
 from swarm.definitions.catalogue import Catalogue, check_path, load_catalogue
+from swarm.definitions.model import AgentDefinition
+from tests.waiting import wait_for
 
 SHIPPED = {
     "answer",
@@ -280,11 +282,14 @@ def test_a_changed_a_new_and_a_removed_file_are_seen_without_a_restart(home: Pat
 
 def test_an_unchanged_file_is_not_read_again(home: Path, project: Path) -> None:
     path = write(project / ".claude/agents/x.md", "x")
-    first = load_catalogue(project, home, trusted=True).get("x")
-    assert load_catalogue(project, home, trusted=True).get("x") is first
-    status = path.stat()
-    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
-    assert load_catalogue(project, home, trusted=True).get("x") is not first
+
+    def load() -> AgentDefinition:
+        return load_catalogue(project, home, trusted=True).get("x")
+
+    wait_for("the new file has settled", lambda: load() is load())
+    first = load()
+    os.utime(path)
+    assert load() is not first
 
 
 def test_a_changed_prompt_file_is_seen_although_its_configuration_is_unchanged(home: Path, project: Path) -> None:

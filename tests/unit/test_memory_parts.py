@@ -1,6 +1,6 @@
 """Memory's pure parts: secrets, titles, the weave by which a job is taken back, and what a definition may have.
 
-Tests of swarm/capabilities/memory/mounts.py, swarm/capabilities/memory/pages.py, swarm/capabilities/memory/secrets.py,
+Tests of swarm/capabilities/memory/mounts.py, swarm/capabilities/memory/pages.py, swarm/core/secrets.py,
 swarm/capabilities/memory/revert.py.
 """
 
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from swarm.capabilities.memory.mounts import title_of
 from swarm.capabilities.memory.pages import Root, Version
 from swarm.capabilities.memory.revert import name_without, without_job
-from swarm.capabilities.memory.secrets import REMOVED, strip_secrets
+from swarm.core.secrets import REMOVED, strip_secrets
 from swarm.definitions.catalogue import load_catalogue
 from swarm.definitions.markdown import read_markdown
 

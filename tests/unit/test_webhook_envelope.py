@@ -1,6 +1,7 @@
 """What a notice is as a CloudEvent, how it is signed, when it is tried again, and what settings are refused.
 
-Tests of swarm/capabilities/webhooks/addresses.py, swarm/capabilities/webhooks/envelope.py, swarm/capabilities/webhooks/notices.py.
+Tests of swarm/capabilities/webhooks/addresses.py, swarm/capabilities/webhooks/envelope.py, swarm/capabilities/webhooks/notices.py,
+swarm/core/notices.py.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from swarm.capabilities.webhooks.addresses import names_of, read_address
-from swarm.capabilities.webhooks.envelope import LONGEST_SECONDS, next_try_seconds, seal, to_cloud_event
-from swarm.capabilities.webhooks.notices import WebhookNotice
+from swarm.capabilities.webhooks.envelope import LONGEST_SECONDS, next_try_seconds, seal
 from swarm.core.errors import ConfigurationError
+from swarm.core.notices import WebhookNotice, to_cloud_event
 from swarm.core.settings import Settings, load_settings
 
 OLD, NEW = "whsec_" + "A" * 32, "whsec_" + "B" * 32

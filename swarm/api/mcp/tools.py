@@ -25,7 +25,7 @@ LEFT_OUT: dict[str, str] = {
     "get_agent": "list_agents tells it",
     "get_transcript": "read_transcript tells it as text",
     "get_mailbox": "read_transcript has what an agent has read",
-    **dict.fromkeys(("get_snapshot", "stream_job"), "follow_job tells what happens"),
+    **dict.fromkeys(("get_snapshot", "get_rows", "stream_job"), "follow_job tells what happens"),
     **dict.fromkeys(("get_board", "list_pages", "get_page"), _SHARED),
     **dict.fromkeys(
         ("list_maps", "get_map", "get_results", "get_failures", "start_map", "retry_map", "cancel_map"), _COSTS

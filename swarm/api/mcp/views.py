@@ -93,9 +93,9 @@ def shown_type(kind: type[BaseModel]) -> type[BaseModel]:
 
 def show(swarm: Swarm, found: Any) -> Any:
     """Convert an operation's result for models."""
-    if isinstance(found, dict):
-        return {name: _show_list(each) for name, each in found.items()}
-    return _SHOWN[type(found)][1](swarm, found) if type(found) in _SHOWN else found
+    if type(found) in _SHOWN:
+        return _SHOWN[type(found)][1](swarm, found)
+    return {name: _show_list(each) for name, each in dict(found).items()}
 
 
 def _show_list(found: Any) -> Any:

@@ -12,8 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from swarm.agent.spec import AgentSpec
 from swarm.core.errors import ConfigurationError
 from swarm.definitions.model import AgentDefinition
+from swarm.runtime.additions import OrderPart
 from swarm.store.keyspace import Keyspace
 from swarm.store.values import Claim, Signals
 
@@ -110,6 +112,16 @@ class Batches:
 
 def _pairs(found: Sequence[str]) -> dict[str, Any]:
     return {request: json.loads(body) for request, body in zip(found[::2], found[1::2], strict=True)}
+
+
+class BatchOfOrder(OrderPart):
+    """A batch order."""
+
+    def check(self, spec: AgentSpec) -> None:
+        """Raise `ConfigurationError` for a root that cannot be sent in a batch."""
+        provider = self.place.settings.provider if spec.base_url is None else "anthropic"
+        copies = spec.isolation != "none" or spec.is_carried
+        refuse_more_turns(spec.definition, provider, summaries=spec.summaries, copies=copies)
 
 
 def refuse_more_turns(definition: AgentDefinition, provider: str, *, summaries: bool, copies: bool) -> None:

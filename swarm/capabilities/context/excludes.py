@@ -15,7 +15,6 @@ from pathspec import GitIgnoreSpec
 from pydantic import BaseModel, ConfigDict
 
 from swarm.capabilities.context.rules import expand_braces
-from swarm.definitions.cache import Stamp, stamp_of
 from swarm.definitions.jsonc import OWN_SETTINGS, WORKSPACE_SETTINGS, read_table
 from swarm.definitions.sources import Problem, Unusable, show
 
@@ -52,7 +51,7 @@ def read_excludes(workspace: Path, home: Path, root: Path) -> tuple[Excludes, li
         found: list[str] = []
         for path in (folder / name for name in names):
             try:
-                found += _read(path, stamp_of(path))
+                found += _read(path)
             except Unusable as error:
                 problems.append(error.as_problem(path))
         return tuple(_as_glob(glob, home) for given in found for glob in expand_braces(given))
@@ -64,10 +63,9 @@ def read_excludes(workspace: Path, home: Path, root: Path) -> tuple[Excludes, li
     return Excludes(own=own, repository=repository, root=str(root), workspace=str(workspace)), problems
 
 
-@lru_cache(maxsize=256)
-def _read(path: Path, stamp: Stamp) -> list[str]:
+def _read(path: Path) -> list[str]:
     try:
-        given = read_table(path).get(_KEY, []) if stamp is not None else []
+        given = read_table(path).get(_KEY, [])
     except Unusable:
         return []  # the reader of its rules reports the file's faults
     if not isinstance(given, list) or not all(isinstance(one, str) for one in given):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import glob
 import itertools
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from swarm.capabilities.context.budget import ContextPart, fit_parts, render_parts
 from swarm.capabilities.context.excludes import Excludes, read_excludes
 from swarm.capabilities.context.rules import PathRule, find_imports, looks_like_file, read_globs, strip_comments
-from swarm.definitions.cache import Stamp, stamp_of
+from swarm.core.memo import look_everywhere, look_for
 from swarm.definitions.catalogue import project_folders
 from swarm.definitions.grants import Grant
 from swarm.definitions.jsonc import parse_jsonc
@@ -114,9 +113,13 @@ def _folders(workspace: Path, home: Path) -> list[Path]:
     return [*reversed(above), *reversed(inside)]
 
 
-@lru_cache(maxsize=1024)
-def _read(path: Path, stamp: Stamp, rule: bool) -> tuple[list[str], str, list[str]]:
-    """Return a file's globs, text and imports, cached until its stamp changes. Raises `Unusable`."""
+def _is_file(path: Path) -> bool:
+    look_for(path)
+    return path.is_file()
+
+
+def _read(path: Path, rule: bool) -> tuple[list[str], str, list[str]]:
+    """Return a file's globs, text and imports. Raises `Unusable`."""
     text = strip_comments(read_text(path)[:_MAX_READ])
     globs, text = read_globs(text) if rule else ([], text)
     return globs, text, find_imports(text)
@@ -141,7 +144,7 @@ class _InstructionReader:
 
     def take_first(self, folder: Path, names: tuple[str, ...], boundary: Path | None) -> None:
         """Take the first of these files that exists."""
-        there = (path for name in names if (path := folder / name).is_file())
+        there = (path for name in names if _is_file(path := folder / name))
         found = next((path for path in there if not self.excludes.leaves_out(path)), None)
         if found is not None:
             self._take(found, boundary)
@@ -154,7 +157,7 @@ class _InstructionReader:
     def take_opencode(self, folder: Path, boundary: Path | None) -> None:
         """Take the files that OpenCode's configuration names in `instructions`."""
         for path in (folder / name for name in CONFIG_NAMES):
-            if not path.is_file():
+            if not _is_file(path):
                 continue
             try:
                 content = parse_jsonc(read_text(path))
@@ -174,9 +177,13 @@ class _InstructionReader:
             pattern = str(base / Path(given).expanduser())
         except RuntimeError:
             pattern = str(base / given)
+        if glob.has_magic(pattern):
+            look_everywhere()
+        else:
+            look_for(pattern)
         found = sorted(itertools.islice(glob.iglob(pattern, recursive=True), MAX_FILES))
         for path in map(Path, found):
-            if path.is_file():
+            if _is_file(path):
                 self._take(path, boundary)
         if not found:
             self._report(config, f"`instructions` names {show(given)}, which does not exist", "Correct it.")
@@ -208,7 +215,7 @@ class _InstructionReader:
             )
             allowed = self.trusted
         try:
-            globs, text, imports = _read(real, stamp_of(real), rule)
+            globs, text, imports = _read(real, rule)
         except Unusable as error:
             self.problems.append(error.as_problem(path))
             return
@@ -225,7 +232,7 @@ class _InstructionReader:
     def _import(self, wanted: str, importer: Path, boundary: Path | None, hops: int, *, allowed: bool) -> None:
         try:
             target = importer.parent / Path(wanted).expanduser()
-            there = target.is_file()
+            there = _is_file(target)
         except (OSError, RuntimeError, ValueError):
             return
         if there and hops < MAX_HOPS:

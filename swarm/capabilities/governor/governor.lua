@@ -13,7 +13,7 @@ end)
 step('apply_limits', function(class, told)
   local a = governor.account(class)
   if a.mode == 'new' then
-    governor.learn(a, cjson.decode(told), 0)
+    learning.note_limits(a, cjson.decode(told), 0)
     governor.serve(a)
   end
   return { publish }
@@ -59,16 +59,37 @@ end)
 -- The view for people: the account of each class, its slots, and for each job its agents in line.
 -- Returns {class, account JSON, slots, {job, number, ...}, ...}, last used first; forgets classes unused for long
 step('show_classes', function()
-  redis.call('ZREMRANGEBYSCORE', P .. ':governor', '-inf', NOW - governor.CLASS_SECONDS)
   local found = {}
   for _, class in ipairs(redis.call('ZREVRANGE', P .. ':governor', 0, 99)) do
-    local a, lines = governor.account(class), {}
-    a.rates, a.now = governor.rates_of(a), NOW
-    for _, job in ipairs(redis.call('ZRANGE', governor.class_key(class, 'turns'), 0, 999)) do
-      lines[#lines + 1] = job
-      lines[#lines + 1] = redis.call('ZCARD', governor.class_key(class, 'line:' .. job))
+    if redis.call('EXISTS', governor.class_key(class)) == 0 then
+      redis.call('ZREM', P .. ':governor', class)
+    else
+      local a, lines = governor.account(class), {}
+      a.rates, a.now = governor.rates_of(a), NOW
+      for _, job in ipairs(redis.call('ZRANGE', governor.class_key(class, 'turns'), 0, 999)) do
+        lines[#lines + 1] = job
+        lines[#lines + 1] = redis.call('ZCARD', governor.class_key(class, 'line:' .. job))
+      end
+      for _, part in ipairs({ class, cjson.encode(a), governor.in_flight(a), lines }) do found[#found + 1] = part end
     end
-    for _, part in ipairs({ class, cjson.encode(a), governor.in_flight(a), lines }) do found[#found + 1] = part end
   end
   return found
 end)
+
+-- Act for an operator: 'ceiling', with values a minute, '' to leave one as it is, and 'none'; 'hold', with seconds; or 'release', which ends
+-- a hold and forgets what refusals have taught.
+-- Returns {publish}, or {} for an unknown class
+step('steer_class', function(class, act, values)
+  if redis.call('EXISTS', governor.class_key(class)) == 0 then return {} end
+  local a = governor.account(class)
+  if act == 'hold' then governor.hold(a, NOW + tonumber(values[1]), 'operator')
+  elseif act == 'release' then learning.forget(a)
+  else
+    for n = 1, 3 do
+      if values[n] ~= '' then a.ceiling[n] = tonumber(values[n]) or false end
+    end
+    governor.fit_levels(a)
+  end
+  governor.serve(a)
+  return { publish }
+end, { list_after = 2 })

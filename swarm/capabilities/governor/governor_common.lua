@@ -1,28 +1,28 @@
 -- The governor: a rate limiter that decides which agent of the fleet may ask the model next. Limits apply to a class: a credential and a
 -- kind of model. The fleet keeps an account per class: buckets of requests, input and output tokens that fill continuously, a time before
--- which no agent may ask (after a 429), and a window of concurrent requests (after a storm of 529s). An agent that may ask holds a slot.
+-- which no agent may ask (after a 429), and a window of concurrent requests (after refusals). An agent that may ask holds a slot. Its
+-- lessons from the ends of calls: learning_common.lua
 --
 -- P:governor           zset    classes by the time of their last request
 -- P:governor:due       zset    classes with agents in line, by when there may be room for the first
 -- P:class:C            string  a class's account, JSON: see `account`
 -- P:class:C:slots      zset    agents that hold a slot, by its start: each runs, or was woken for it and is queued
 -- P:class:C:turns      zset    jobs with agents in line, by their turn: their use divided by their weight (start-time fair queueing)
--- P:class:C:line:JOB   zset    a job's agents in line, the next one first: deeper before shallower, so that trees finish
--- Of an agent: `slot`, JSON {class, input, output, at}, the slot it holds, and from when on it may ask; `asks`, JSON, the wish it is in
+-- P:class:C:line:JOB   zset    a job's agents in line, the next one first: `admission.place`
+-- Of an agent: `slot`, JSON {class, input, output, at, tries}, the slot it holds, and from when on it may ask; `asks`, JSON, the wish it is in
 -- line with: {class, input, cold, prefix}; `opens`, the prefix that its next reply writes: sharing_common.lua
 -- Of a job: `turn:C`.
 --
 -- A slot lasts as long as the agent's process, or the way to one: an agent that parks, ends or dies returns its slot.
 
-local TARGET = 0.97           -- of a stated limit: clocks and estimates differ
+governor.TARGET = 0.97        -- of a limit: clocks and estimates differ
 local PATIENCE_SECONDS = 1    -- an agent sleeps through a shorter wait: it takes a slot now that begins then
 local AHEAD_SECONDS = 0.25    -- a woken agent needs a moment to get a process
-local FIRST_WINDOW = 4        -- concurrent requests of an unknown class
-local WIDEST = 1000
-local NARROWEST = 4
-local LEAST = { 30, 20000, 5000 }  -- a minute, whatever was refused: the first moments may teach wrong limits
-governor.CLASS_SECONDS = 7 * 86400
-local UNBOUND = 1e15
+local LONG_HOLD_SECONDS = 30  -- a longer hold is tried by one request now and then: the time that the server named may be too long
+local LONGEST_TRY_SECONDS = 600
+governor.WINDOWS = { new = 4, blind = 16, told = 1000 }  -- concurrent requests before any refusal
+local CLASS_SECONDS = 7 * 86400
+governor.UNBOUND = 1e15
 
 function governor.class_key(c, part) return P .. ':class:' .. c .. (part and ':' .. part or '') end
 
@@ -30,9 +30,10 @@ function governor.class_key(c, part) return P .. ':class:' .. c .. (part and ':'
 function governor.rates_of(a)
   local rates = {}
   for n = 1, 3 do
-    if a.mode == 'blind' then rates[n] = a.cap[n]
-    elseif a.mode == 'told' and a.limit[n] > 0 then rates[n] = a.limit[n] * TARGET * a.share
-    else rates[n] = UNBOUND end
+    local ceiling = a.ceiling[n] or governor.UNBOUND
+    if a.mode == 'told' and a.limit[n] > 0 then rates[n] = math.min(ceiling, a.limit[n] * governor.TARGET * a.share)
+    elseif a.mode == 'blind' and not a.ceiling[n] then rates[n] = a.cap[n]
+    else rates[n] = ceiling end
   end
   return rates
 end
@@ -40,22 +41,29 @@ end
 -- The account of a class at the current time; the same table during one call.
 --   mode        'new': unknown; 'told': the server states limits; 'blind': it does not
 --   limit, cap  per minute: stated limits (0: not stated), and limits learned from refusals; share: the part that other users leave us
+--   ceiling     per minute, by an operator, instead of the learned limits; false: none
 --   level, t    the buckets' levels at time t; may be below zero
---   hold        no requests before this time; rounds: consecutive refusals without a stated time
---   window      most concurrent requests; half: below it the window grows quickly; cut, grown: times of the last change
+--   hold, by    no requests before this time, and why: 'server', 'refusal', 'storm', 'operator'; rounds: consecutive refusals without a
+--               stated time; try: when one request may find out whether a long hold is over; pause: seconds from the last try to the next
+--   window      most concurrent requests; narrow: why it has a bound: 'start', 'refusal', 'storm'; half: below it the window grows
+--               quickly; cut, grown: times of the last change
 --   good, bad   recent answers and overloads, fading within seconds; seen: their time
---   used, since use since then; slack: how full the server's buckets may have been then, 0 … 1
+--   used, since use since then; slack: 1 if the server's buckets may have been full then, 0 if a refusal showed that one was empty
+--   granted     per minute, at least, up to the refusal at `since`
 --   asked, refused  requests and 429s, fading within half a minute
 --   output      tokens that a reply has, on average
 --   sent, turns, limited, overloaded   total counts
 function governor.account(c)
   local a = once['class:' .. c]
   if a then return a end
+  local unbound = governor.UNBOUND
+  a = {
+    mode = 'new', limit = { 0, 0, 0 }, cap = { unbound, unbound, unbound }, ceiling = { false, false, false }, share = 1,
+    level = { unbound, unbound, unbound }, t = NOW, hold = 0, by = '', rounds = 0, try = 0, pause = LONG_HOLD_SECONDS,
+    window = governor.WINDOWS.new, narrow = 'start', half = 0, cut = 0, grown = 0, good = 0, bad = 0, seen = NOW, used = { 0, 0, 0 }, granted = { 0, 0, 0 },
+    since = NOW, slack = 1, asked = 0, refused = 0, refused_at = 0, output = 800, sent = 0, turns = 0, limited = 0, overloaded = 0 }
   local known = redis.call('GET', governor.class_key(c))
-  a = known and cjson.decode(known) or {
-    mode = 'new', limit = { 0, 0, 0 }, cap = { UNBOUND, UNBOUND, UNBOUND }, share = 1, level = { UNBOUND, UNBOUND, UNBOUND }, t = NOW, hold = 0, rounds = 0,
-    window = FIRST_WINDOW, half = 0, cut = 0, grown = 0, good = 0, bad = 0, seen = NOW, used = { 0, 0, 0 }, since = NOW, slack = 1, asked = 0,
-    refused = 0, refused_at = 0, output = 800, sent = 0, turns = 0, limited = 0, overloaded = 0 }
+  for name, value in pairs(known and cjson.decode(known) or {}) do a[name] = value end
   a.class = c
   local rates = governor.rates_of(a)
   for n = 1, 3 do a.level[n] = math.min(rates[n], a.level[n] + math.max(0, NOW - a.t) * rates[n] / 60) end
@@ -65,7 +73,36 @@ function governor.account(c)
 end
 
 function governor.save(a)
-  redis.call('SET', governor.class_key(a.class), cjson.encode(a), 'EX', governor.CLASS_SECONDS)
+  local key = governor.class_key(a.class)
+  redis.call('SET', key, cjson.encode(a), 'EX', CLASS_SECONDS)
+  -- What an operator has set is not forgotten.
+  if a.ceiling[1] or a.ceiling[2] or a.ceiling[3] then redis.call('PERSIST', key) end
+end
+
+-- Forbid requests until a time. No request tries it during an operator's hold.
+function governor.hold(a, time, by)
+  if by == 'operator' then
+    a.hold, a.by = math.max(a.hold, time), by
+    a.try = a.hold
+  elseif time > a.hold then
+    if a.hold < NOW then a.pause = LONG_HOLD_SECONDS end
+    local from = a.by == 'operator' and math.max(a.hold, NOW) or NOW
+    a.hold, a.by, a.try = time, by, math.min(time, from + a.pause)
+  end
+end
+
+-- Fit the buckets to changed limits: without a limit they are full.
+function governor.fit_levels(a)
+  local rates = governor.rates_of(a)
+  for n = 1, 3 do a.level[n] = rates[n] < governor.UNBOUND and math.min(a.level[n], rates[n]) or governor.UNBOUND end
+end
+
+-- End a hold. Buckets that were emptied until its end are empty now.
+function governor.release(a)
+  a.hold, a.by = NOW, ''
+  if a.mode == 'blind' then
+    for n = 1, 3 do a.level[n] = math.max(0, a.level[n]) end
+  end
 end
 
 -- Seconds until so much can be taken.
@@ -76,6 +113,12 @@ function governor.seconds_until(a, need)
     seconds = math.max(seconds, (math.min(need[n], rates[n]) - a.level[n]) * 60 / rates[n])
   end
   return seconds
+end
+
+-- Seconds until the next agent may have a slot.
+local function seconds_until_slot(a, need)
+  if NOW < a.hold and a.try < a.hold then return math.max(0, a.try - NOW) end
+  return governor.seconds_until(a, need)
 end
 
 function governor.in_flight(a) return redis.call('ZCARD', governor.class_key(a.class, 'slots')) end
@@ -96,17 +139,11 @@ end
 local function take(a, id, need, at)
   for n = 1, 3 do a.level[n] = a.level[n] - need[n] end
   a.sent = a.sent + 1
+  local tries = at < a.hold - 0.01
+  -- One at a time.
+  if tries then a.try = a.hold end
   redis.call('ZADD', governor.class_key(a.class, 'slots'), NOW, id)
-  redis.call('HSET', agent_key(id), 'slot', cjson.encode({ class = a.class, input = need[2], output = need[3], at = at }))
-end
-
--- The slot that an agent was woken with, JSON or ''; requests may have been forbidden since.
-function governor.slot_of(id)
-  local document = field(id, 'slot')
-  if not document then return '' end
-  local slot = cjson.decode(document)
-  slot.at = math.max(slot.at, governor.account(slot.class).hold)
-  return cjson.encode(slot)
+  redis.call('HSET', agent_key(id), 'slot', cjson.encode({ class = a.class, input = need[2], output = need[3], at = at, tries = tries }))
 end
 
 -- A job's next turn after such use: input counts less than output, as in the provider's prices.
@@ -131,9 +168,7 @@ local function leave_line(id, job, reservation)
 end
 
 function governor.enter_line(a, id, job, reservation)
-  in_line = in_line + 1
-  local place = (64 - count(field(id, 'depth'))) * 1e10 + NOW - 1.7e9 + in_line * 0.0005
-  redis.call('ZADD', governor.class_key(a.class, 'line:' .. job), 'NX', place, id)
+  redis.call('ZADD', governor.class_key(a.class, 'line:' .. job), 'NX', admission.place(id), id)
   redis.call('ZADD', governor.class_key(a.class, 'turns'), 'NX', turn_of(a, job), job)
   redis.call('HSET', agent_key(id), 'asks', cjson.encode(reservation))
 end
@@ -156,7 +191,7 @@ function governor.serve(a)
     else
       local reservation = cjson.decode(asks)
       local need = need_of(a, reservation)
-      local seconds = governor.seconds_until(a, need)
+      local seconds = seconds_until_slot(a, need)
       -- A window usually opens when a call ends; this check now and then is a fallback.
       if not has_width(a) then seconds = math.max(seconds, 30) end
       if seconds > AHEAD_SECONDS then
@@ -182,7 +217,21 @@ local function give_back_slot(id, slot, used)
     for n = 1, 3 do a.level[n] = math.min(rates[n], a.level[n] + held[n] - (used and used[n] or 0)) end
   end
   redis.call('HDEL', agent_key(id), 'slot')
+  if slot.tries and a.by ~= 'operator' then
+    a.pause = math.min(LONGEST_TRY_SECONDS, 2 * a.pause)
+    a.try = math.min(a.hold, NOW + a.pause)
+  end
   return a
+end
+
+-- The slot that an agent was woken with, JSON or ''. It is returned if requests have been forbidden since: the agent asks again.
+function governor.slot_of(id)
+  local document = field(id, 'slot')
+  if not document then return '' end
+  local slot = cjson.decode(document)
+  if slot.tries or governor.account(slot.class).hold <= NOW + PATIENCE_SECONDS then return document end
+  governor.save(give_back_slot(id, slot))
+  return ''
 end
 
 -- An agent without a process makes no call, and warms no cache for others.
@@ -222,7 +271,7 @@ function governor.ask_for_slot(id, job, reservation)
     reservation.opens = may == 'open' or nil
   end
   local need = need_of(a, reservation)
-  local seconds = governor.seconds_until(a, need)
+  local seconds = seconds_until_slot(a, need)
   if seconds <= PATIENCE_SECONDS and has_width(a) and redis.call('EXISTS', governor.class_key(a.class, 'turns')) == 0 then
     take(a, id, need, NOW + seconds)
     charge(a, job, need, turn_of(a, job))
@@ -236,112 +285,9 @@ function governor.ask_for_slot(id, job, reservation)
   return { 'wait' }
 end
 
--- Learn stated limits: {requests, input, output, left of each}, 0 or -1 for unstated ones; as of so many seconds ago.
-function governor.learn(a, told, age)
-  if a.mode ~= 'told' and told[1] + told[2] + told[3] > 0 then
-    a.mode, a.window = 'told', math.max(a.window, WIDEST)
-  elseif a.mode == 'new' then
-    -- Allow all requests, doubled with each round of replies, until one is refused: the refusal shows the limit.
-    a.mode, a.window = 'blind', 4 * FIRST_WINDOW
-  end
-  if a.mode ~= 'told' then return end
-  for n = 1, 3 do a.limit[n] = told[n] end
-  local rates = governor.rates_of(a)
-  for n = 1, 3 do
-    a.level[n] = math.min(rates[n], a.level[n])
-    -- Only lower the level: the server has not deducted running requests yet, and the bucket has filled since.
-    if told[n + 3] >= 0 and told[n] > 0 then a.level[n] = math.min(a.level[n], told[n + 3] + age * told[n] / 60) end
-  end
-end
-
-local function fade(a)
-  local quick, slow = math.exp(-(NOW - a.seen) / 3), math.exp(-(NOW - a.seen) / 30)
-  a.seen, a.good, a.bad = NOW, a.good * quick, a.bad * quick
-  a.asked, a.refused = a.asked * slow + 1, a.refused * slow
-  -- Old use says little about the limits: after more than a minute the older half is forgotten.
-  if NOW - a.since > 60 then
-    a.since = (NOW + a.since) / 2
-    for n = 1, 3 do a.used[n] = a.used[n] / 2 end
-    -- With no agent in line, less was used than the limit, and the rest stayed in the bucket.
-    if redis.call('EXISTS', governor.class_key(a.class, 'turns')) == 0 then a.slack = 1 end
-  end
-end
-
--- Estimate the server's limit per minute after a refusal: use equals the buckets' contents plus their refill since.
-local function reckon(a)
-  local minutes = (NOW - a.since) / 60
-  for n = 1, 3 do
-    local granted = a.used[n] / (minutes + a.slack)
-    -- A single moment shows only that it was too much.
-    if minutes < 1 / 6 and a.slack == 0 then granted = a.cap[n] * 0.93 end
-    local least = a.cap[n] < UNBOUND and a.cap[n] * 0.2 or 0
-    a.cap[n] = math.max(least, LEAST[n], math.min(a.cap[n], TARGET * granted))
-    a.used[n] = 0
-  end
-  a.since, a.slack, a.window = NOW, 0, math.max(a.window, WIDEST)
-end
-
--- Empty the buckets, also at the end of the hold: their refill during it is not released at once.
-local function empty(a)
-  local rates = governor.rates_of(a)
-  for n = 1, 3 do
-    if rates[n] < UNBOUND then a.level[n] = math.min(a.level[n], -(a.hold - NOW) * rates[n] / 60) end
-  end
-end
-
-local function is_storm(a) return a.bad > 2 and a.bad > 0.2 * (a.good + a.bad) end
-
-local function note_reply(a, used)
-  a.good, a.rounds, a.turns = a.good + 1, 0, a.turns + 1
-  if a.mode == 'blind' and a.limited == 0 and a.overloaded == 0 then a.window = math.min(WIDEST, a.window + 1) end
-  for n = 1, 3 do a.used[n] = a.used[n] + used[n] end
-  a.output = a.output + 0.05 * (used[3] - a.output)
-  local passed = math.min(5, NOW - a.grown)
-  if passed < 1 then return end
-  a.grown = NOW
-  -- Random overloads are not a storm: if each cut the window, it would stay at a few requests for ever.
-  if not is_storm(a) and a.window < WIDEST then
-    a.window = math.min(WIDEST, a.window * (a.window < a.half and 1.5 or 1.1) ^ passed + 0.5)
-  end
-  if a.mode == 'blind' and redis.call('EXISTS', governor.class_key(a.class, 'turns')) == 1 then
-    -- The longer there is no refusal, the higher the estimate.
-    local growth = 1 + math.min(0.03, 0.001 + 0.0001 * (NOW - a.refused_at))
-    for n = 1, 3 do a.cap[n] = math.min(UNBOUND, a.cap[n] * growth ^ passed) end
-  end
-  a.share = math.min(1, a.share * 1.005 ^ passed)
-end
-
-local function note_overload(a)
-  a.bad, a.overloaded = a.bad + 1, a.overloaded + 1
-  if not is_storm(a) then return end
-  a.hold = math.max(a.hold, NOW + 1)
-  if NOW - a.cut < 2 then return end
-  local flying = governor.in_flight(a)
-  a.cut, a.half = NOW, math.max(a.half * 0.9, flying * 0.5)
-  a.window = math.max(NARROWEST, math.min(a.window, flying + 1) * 0.7)
-end
-
-local function note_refusal(a, after)
-  a.refused, a.limited = a.refused + 1, a.limited + 1
-  if after <= 0 then after = math.min(60, 2 ^ a.rounds) end
-  -- Without a known remainder, running replies may exceed the limit: do not retry at once.
-  a.hold = math.max(a.hold, NOW + (a.mode == 'blind' and math.max(1, after) or after))
-  a.used[1] = a.used[1] + 1
-  if a.mode == 'blind' then empty(a) end
-  if NOW - a.refused_at < 2 then return end
-  a.refused_at, a.rounds = NOW, a.rounds + 1
-  if a.mode == 'blind' then
-    reckon(a)
-    empty(a)
-  elseif a.refused > 3 and a.refused > 0.05 * a.asked then
-    -- Others use the same credential.
-    a.share = math.max(0.05, a.share * 0.9)
-  end
-end
-
 -- Settle a call that has ended: return its slot and learn from it.
 --   call  {class, as: 'ok' | 'limited' | 'overloaded' | 'lost', input, output, after, told, age}: tokens not read from the cache; the
---         server's requested wait in seconds, or 0; input of `learn`
+--         server's requested wait in seconds, or 0; input of `learning.note_limits`
 function governor.settle_call(id, call)
   local slot = field(id, 'slot')
   slot = slot and cjson.decode(slot)
@@ -354,11 +300,6 @@ function governor.settle_call(id, call)
   else
     a = governor.account(call.class)
   end
-  fade(a)
-  -- A failure that does not mention limits may come from any hop.
-  if call.as == 'ok' or call.as == 'limited' or call.told[1] > 0 then governor.learn(a, call.told, call.age) end
-  if call.as == 'ok' then note_reply(a, used)
-  elseif call.as == 'overloaded' then note_overload(a)
-  elseif call.as == 'limited' then note_refusal(a, call.after) end
+  learning.note_end(a, call, used, slot and slot.tries)
   governor.serve(a)
 end

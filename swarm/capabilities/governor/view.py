@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from swarm.store.store import Store
 
 Knowledge = Literal["new", "told", "blind"]
+Cause = Literal["start", "server", "refusal", "storm", "operator"]
+"""Why fewer requests are made: the class is new; the server asked for it; refusals, or a storm of overloads; an operator."""
 _KINDS = ("requests", "input", "output")
 _UNBOUND = 1e12
+_WIDEST = 1000
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,8 @@ class Bucket:
     """Limit per minute that the fleet keeps to; None: no limit."""
     left: int | None
     """Current level; below zero after a reply that was longer than expected."""
+    ceiling: int | None = None
+    """Limit per minute that an operator has set."""
 
 
 @dataclass(frozen=True)
@@ -37,9 +42,13 @@ class LimitClass:
     asking: int
     """Agents that hold a slot: they ask, or are about to."""
     window: int | None
-    """Most concurrent requests after a storm of overloads; None: no bound."""
+    """Most concurrent requests; None: no bound."""
+    window_cause: Cause | None
     held_seconds: float
-    """Seconds until requests are allowed again, as the server demanded; 0: allowed."""
+    """Seconds until requests are allowed again; 0: allowed."""
+    held_by: Cause | None
+    try_seconds: float | None
+    """Seconds until one request finds out whether a long hold is over; None: no request tries it."""
     waiting: dict[str, int]
     """Agents in line, by job; the job served next comes first."""
     sent: int
@@ -53,19 +62,21 @@ def read_classes(store: Store) -> list[LimitClass]:
     """Read all classes, last used first."""
     found = []
     for name, account, slots, waiting in store.rates.limit_classes():
-        stated, rates, levels = account["limit"], account["rates"], account["level"]
-        buckets = {
-            kind: Bucket(round(stated[n]) or None, _bound(rates[n]), round(levels[n]) if _bound(rates[n]) else None)
-            for n, kind in enumerate(_KINDS)
-        }
+        held = round(max(0.0, account["hold"] - account["now"]), 1)
+        narrow = account["window"] < _WIDEST
         found.append(
             LimitClass(
                 name=name,
                 knowledge=account["mode"],
-                buckets=buckets,
+                buckets={kind: _read_bucket(account, n) for n, kind in enumerate(_KINDS)},
                 asking=slots,
-                window=int(account["window"]) if account["window"] < 1000 else None,
-                held_seconds=round(max(0.0, account["hold"] - account["now"]), 1),
+                window=int(account["window"]) if narrow else None,
+                window_cause=account["narrow"] if narrow else None,
+                held_seconds=held,
+                held_by=account["by"] if held else None,
+                try_seconds=round(max(0.0, account["try"] - account["now"]), 1)
+                if held and account["try"] < account["hold"]
+                else None,
                 waiting=waiting,
                 sent=round(account["sent"]),
                 replies=round(account["turns"]),
@@ -74,6 +85,16 @@ def read_classes(store: Store) -> list[LimitClass]:
             )
         )
     return found
+
+
+def _read_bucket(account: dict[str, Any], n: int) -> Bucket:
+    used = _bound(account["rates"][n])
+    return Bucket(
+        stated=round(account["limit"][n]) or None,
+        used=used,
+        left=None if used is None else round(account["level"][n]),
+        ceiling=account["ceiling"][n] or None,
+    )
 
 
 def _bound(rate: float) -> int | None:

@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from swarm.core.errors import ConfigurationError
+from swarm.core.settings import Settings
 from swarm.definitions.grants import Grant
 from swarm.definitions.hook_commands import grant_of, pin
 from swarm.definitions.hook_tables import read_hooks
@@ -22,6 +23,7 @@ from swarm.definitions.sources import Problem, Unusable, read_text, show_path
 from swarm.definitions.tools import EDIT
 from swarm.permissions.path_rules import escape_path
 from swarm.permissions.rules import Rule, Rules
+from swarm.runtime.additions import OrderPart, OrderPlace, WorkerPart
 
 _OWN = (*OWN_SETTINGS, ".codex/hooks.json")
 _OF_WORKSPACE = (*WORKSPACE_SETTINGS, ".codex/hooks.json")
@@ -96,6 +98,29 @@ def _grant_own(hook: Hook, file: str, digest: str) -> Grant:
     """The grant for a person's own hook to run a workspace file outside the sandbox."""
     text = f"{file}, as it is now, is run outside of the sandbox by your hook on {hook.event} ({hook.source}): {hook.label}"
     return Grant(text=text, source=file, content=json.dumps({"files": {file: digest}}))
+
+
+class HooksOfOrder(OrderPart):
+    """The hooks of one order."""
+
+    def __init__(self, place: OrderPlace) -> None:
+        super().__init__(place)
+        of_types = (hook for one in place.catalogue.definitions.values() for hook in one.hooks)
+        self.found = found = find_hooks(place.folder, place.home, of_types)
+        self.grants, self.problems, self.rules = found.grants, found.problems, found.rules
+
+    def document(self) -> Hooks | None:
+        """The hooks that count."""
+        return self.found.holding(trusted=self.place.trusted) or None
+
+
+class HooksOfWorker(WorkerPart):
+    """The operator's hooks: a worker without them takes no agent."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        if settings.managed_hooks is not None:
+            read_managed(settings.managed_hooks)
 
 
 @cache

@@ -26,7 +26,6 @@ from swarm.capabilities.hooks.payloads import tell, write_transcript
 from swarm.capabilities.hooks.placement import place_hook
 from swarm.capabilities.hooks.runner import HookCaller, made_file
 from swarm.capabilities.hooks.table import HookTable
-from swarm.capabilities.team.board import Board
 from swarm.core.log import EventLog
 from swarm.definitions.hook_commands import read_words
 from swarm.definitions.hooks import Hook, Hooks
@@ -158,6 +157,7 @@ class HookStep(Step):
             return {}
         given = event.call["input"].get("task_id")
         about: dict[str, Any] = {"task_id": str(given), "task_subject": "", "task_description": ""}
+        from swarm.capabilities.team.board import Board  # the event comes from its tool alone
 
         with contextlib.suppress(ValueError):
             board, number = Board(self._segment.store.keyspace, spec.job_id), int(str(given))

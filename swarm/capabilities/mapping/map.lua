@@ -25,14 +25,12 @@ step('add_lines', function(map, lines)
   return 'ok'
 end, { list_after = 1 })
 
--- Start a map once it has all lines. Returns {'ok', publish, begun} | {'unknown'}
+-- Start a map once it has all lines: one short step, whatever their number. Returns {'ok', publish, begun} | {'unknown'}
 step('start_map', function(map)
   local state = redis.call('HGET', maps.key(map), 'state')
   if not state then return { 'unknown' } end
   if state ~= 'gathering' then return { 'ok', publish, maps.begin_lines(map) } end
-  local total = redis.call('HLEN', maps.key(map, 'lines'))
-  for number = 1, total do redis.call('RPUSH', maps.key(map, 'waiting'), number) end
-  redis.call('HSET', maps.key(map), 'total', total)
+  redis.call('HSET', maps.key(map), 'total', redis.call('HLEN', maps.key(map, 'lines')), 'fresh', 1)
   maps.reopen(map)
   return { 'ok', publish, maps.begin_lines(map) }
 end)
@@ -76,10 +74,10 @@ end, { list_after = 1 })
 
 -- Begin no further lines. Returns the roots of the jobs that run: the caller cancels them.
 step('cancel_map', function(map)
-  local state, ended = read(maps.key(map), 'state', 'ended')
+  local state, ended, total = read(maps.key(map), 'state', 'ended', 'total')
   if not state then return { 'unknown' } end
   if ended == '' then
-    redis.call('HSET', maps.key(map), 'state', 'cancelled')
+    redis.call('HSET', maps.key(map), 'state', 'cancelled', 'fresh', 1 + count(total))
     redis.call('DEL', maps.key(map, 'waiting'))
     maps.begin_lines(map)
   end

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel
@@ -183,7 +184,7 @@ class Maps:
             id=map_id,
             title=fields["title"],
             state=fields["state"],
-            waiting=waiting,
+            waiting=waiting + max(0, numbers.get("total", 0) + 1 - int(fields.get("fresh", 1))),
             running=running,
             budget_usd=int(fields["budget"]) / NANO if fields.get("budget") else None,
             cost_usd=cost,
@@ -194,13 +195,12 @@ class Maps:
         )
 
     def all(self, count: int = 50) -> list[MapView]:
-        """The newest maps, newest first; removes expired ones from the list."""
+        """The newest maps, newest first."""
         found = []
         for map_id in self._keyspace.client.zrevrange(self._keyspace.key("maps"), 0, count - 1):
-            try:
+            # The next sweep removes expired ones from the list.
+            with suppress(UnknownMap):
                 found.append(self.view(map_id))
-            except UnknownMap:
-                self._keyspace.client.zrem(self._keyspace.key("maps"), map_id)
         return found
 
     def failed(self, map_id: str) -> list[int]:

@@ -3,11 +3,11 @@
 --
 -- P:maps            zset    all maps by creation time
 -- P:map:ID          hash    state: gathering -> running -> completed | stopped (budget spent) | cancelled; created, ended, total,
---                           max_running, budget; the common parts of all its jobs: `job`, `agent`, `spec` (JSON objects),
+--                           fresh (the next line that was never begun), max_running, budget; the common parts of all its jobs: `job`, `agent`, `spec` (JSON objects),
 --                           seconds, definitions, carried, documents (hashes); its counts: completed, failed, cost …
 -- P:map:ID:lines    hash    number -> JSON {input, label, own, attempts}: the line, and its own part of the spec (a JSON object); of each
 --                           attempt {job, root, its own part}
--- P:map:ID:waiting  list    the numbers of the lines whose turn is to come
+-- P:map:ID:waiting  list    the numbers of the lines to be tried again, after the fresh ones
 -- P:map:ID:running  zset    the jobs that run for it, by the number of their line
 -- P:map:ID:tried    hash    number -> how many attempts were begun
 -- P:map:ID:failed   zset    the numbers of the lines that failed for good
@@ -28,6 +28,7 @@ function maps.keep(map, seconds)
   apply(maps.key(map))
   -- `ipairs` may not exist yet while a library is loaded, but this runs later.
   for _, part in ipairs(MAP_PARTS) do apply(maps.key(map, part)) end
+  jobs.expire(map, seconds == '' and '' or NOW + math.ceil(tonumber(seconds)))
 end
 
 -- One JSON object with the members of several. They stay text: cjson would make objects of empty lists.
@@ -55,17 +56,20 @@ end
 
 -- Begin the next lines while there is room; returns their number. Ends the map if nothing runs any more.
 function maps.begin_lines(map)
-  local state, most, budget, cost, seconds = read(maps.key(map), 'state', 'max_running', 'budget', 'cost', 'retention')
+  local state, most, budget, cost, seconds, total, fresh =
+    read(maps.key(map), 'state', 'max_running', 'budget', 'cost', 'retention', 'total', 'fresh')
   local begun, running = 0, redis.call('ZCARD', maps.key(map, 'running'))
   while state == 'running' and running < tonumber(most) and begun < LINES_AT_ONCE do
-    local left = redis.call('LLEN', maps.key(map, 'waiting'))
+    local unbegun = total - fresh + 1
+    local left = unbegun + redis.call('LLEN', maps.key(map, 'waiting'))
     if left > 0 and budget ~= '' and count(cost) >= tonumber(budget) then
       state = 'stopped'
       redis.call('HSET', maps.key(map), 'state', state)
     elseif left == 0 then
       break
     else
-      begin_line(map, redis.call('LPOP', maps.key(map, 'waiting')))
+      begin_line(map, unbegun > 0 and fresh or redis.call('LPOP', maps.key(map, 'waiting')))
+      if unbegun > 0 then fresh = redis.call('HINCRBY', maps.key(map), 'fresh', 1) end
       begun, running = begun + 1, running + 1
     end
   end

@@ -1,1 +1,46 @@
 """External tools by the Model Context Protocol: a job's servers and the client side of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from swarm.core.capabilities import Capability, StepRow
+
+if TYPE_CHECKING:
+    from swarm.definitions.tools import ToolRow
+    from swarm.runtime.segment import Segment
+
+
+def _wanted(segment: Segment) -> bool:
+    definition = segment.spec.definition
+    named = any("mcp" in entry.lower() for entry in definition.tools or ())
+    return "servers" in segment.claim.documents or bool(definition.servers or definition.shared_servers or named)
+
+
+def _tools() -> tuple[ToolRow, ...]:
+    from swarm.definitions.tools import Kind, ToolRow
+
+    # fmt: off
+    return (
+        ToolRow("ToolSearch", Kind.LOOK, "swarm.capabilities.mcp.server_tools:TOOL_SEARCH", "query", internal=True, needs="servers"),
+        ToolRow("ListMcpResources", Kind.LOOK, "swarm.capabilities.mcp.server_tools:LIST_RESOURCES", "server", "value", internal=True,
+                needs="servers",
+                aliases="listmcpresourcestool"),
+        ToolRow("ReadMcpResource", Kind.LOOK, "swarm.capabilities.mcp.server_tools:READ_RESOURCE", "uri", "value", network=True,
+                needs="servers",
+                aliases="readmcpresourcetool"),
+        ToolRow("ListMcpPrompts", Kind.LOOK, "swarm.capabilities.mcp.server_tools:LIST_PROMPTS", "server", "value", internal=True,
+                needs="servers"),
+        ToolRow("GetMcpPrompt", Kind.LOOK, "swarm.capabilities.mcp.server_tools:GET_PROMPT", "name", "value", network=True,
+                needs="servers"),
+    )
+    # fmt: on
+
+
+CAPABILITY = Capability(
+    steps=(StepRow("mcp", "swarm.capabilities.mcp.step:Servers", _wanted),),
+    tools=_tools,
+    worker="swarm.capabilities.mcp.host:ServersOfWorker",
+    commands={"Agents": {"mcp": "mcp:mcp"}},
+    panels="swarm.web.panels.servers:PANELS",
+)

@@ -8,20 +8,25 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 
+from swarm.agent.needs import SERVERS, offer
 from swarm.capabilities.mcp.broker_client import INSTALL, BrokerClient, BrokerGone, can_start_broker
 from swarm.capabilities.mcp.launch import Confining, FindLogin, Profile, describe_launch
 from swarm.capabilities.mcp.pins import Pin, make_pin
-from swarm.core.errors import ConfigurationError, ToolError
+from swarm.core.errors import ConfigurationError, ToolError, UnknownAgent
 from swarm.core.settings import Settings
-from swarm.definitions.mcp.servers import Server
+from swarm.definitions.mcp.servers import Server, server_keys
 from swarm.permissions.sandbox import Backend, SandboxPolicy, choose_backend
+from swarm.runtime.additions import Duty, WorkerHost, WorkerPart
 from swarm.runtime.scratch import broker_folder, confine
+from swarm.store.store import Store
 from swarm.tools import Hold
 from swarm.workspace.private import make_private_folder
 
+ORPHAN_SECONDS = 20.0
 _lines: dict[tuple[int, Path], BrokerClient] = {}
 """Clients by process id and folder."""
 
@@ -45,14 +50,34 @@ def end_servers(settings: Settings, **of: str) -> None:
         line_of(settings).tell({"do": "end", **of})
 
 
-def end_orphans(settings: Settings, has_ended: Callable[[str], bool]) -> None:
+class ServersOfWorker(WorkerPart):
+    """A worker's offer to run MCP servers, and its care for those that a dead worker left."""
+
+    def offers(self) -> Mapping[str, str]:
+        """The servers that this worker can run."""
+        keys = (SERVERS, *server_keys(self.settings)) if can_start_broker() else ()
+        return {offer("mcp", key): "" for key in keys}
+
+    def duties(self, host: WorkerHost) -> Iterable[Duty]:
+        """End servers without a job."""
+        return [Duty("servers", ORPHAN_SECONDS, partial(end_orphans, self.settings, host.store))]
+
+
+def end_orphans(settings: Settings, store: Store) -> None:
     """End the servers of jobs that have ended."""
     if not (broker_folder(settings) / "socket").exists():
         return
     found = line_of(settings).tell({"do": "state"}).get("servers", ())
     for job_id in {one["job"] for one in found}:
-        if has_ended(job_id):
+        if _has_ended(store, job_id):
             end_servers(settings, job=job_id)
+
+
+def _has_ended(store: Store, job_id: str) -> bool:
+    try:
+        return store.jobs.get(job_id).ended
+    except UnknownAgent:
+        return True
 
 
 def probe(server: Server, workspace: Path, settings: Settings, find_login: FindLogin, *, network: bool) -> Pin:

@@ -19,10 +19,10 @@ from swarm.capabilities.mcp.logins import way_to
 from swarm.capabilities.mcp.messages import ABSENT, introduce
 from swarm.capabilities.mcp.pins import Pin, PinnedTool, Pins
 from swarm.capabilities.mcp.server_tools import ABOUT_SERVERS, TOOL_SEARCH, ServerTool, must_defer
-from swarm.capabilities.memory.stores import Places
 from swarm.core.errors import ToolError
 from swarm.definitions.mcp.reader import wanted_servers
 from swarm.definitions.mcp.servers import JobServers, Server, server_keys, tool_name
+from swarm.definitions.memory_stores import Places
 from swarm.definitions.names import canonical_tool, split_pattern
 from swarm.definitions.tools import is_mcp, matches_tool
 from swarm.models.catalogue import context_tokens

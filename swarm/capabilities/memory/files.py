@@ -11,14 +11,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from swarm.capabilities.memory.mounts import ROOT, TEAM, read_path
+from swarm.capabilities.memory.mounts import ROOT, TEAM, make_mounts, read_path, tell_mounts
 from swarm.capabilities.memory.pages import IMPORT, Author, Memories
-from swarm.capabilities.memory.secrets import strip_secrets
-from swarm.capabilities.memory.stores import MemoryStore, Places
 from swarm.core.errors import ConfigurationError, MemoryRefused, ToolError
+from swarm.core.secrets import strip_secrets
 from swarm.definitions.catalogue import project_folders
+from swarm.definitions.memory_stores import MemoryStore, Places
 from swarm.definitions.model import AgentDefinition
 from swarm.definitions.sources import Problem, Unusable, is_folder, list_files, read_text, resolve, show_path
+from swarm.runtime.additions import OrderPart, OrderPlace
+from swarm.store.store import Store
 
 _PROJECT, _LOCAL, _USER = Path(".claude/agent-memory"), Path(".claude/agent-memory-local"), Path(".claude/agent-memory")
 
@@ -52,6 +54,26 @@ def find_memory_folders(
         if folder is not None:
             found.append(read_folder(folder, places.memory_store(definition.memory, definition.name)))
     return found
+
+
+class MemoryOfOrder(OrderPart):
+    """The memory of an order's agents."""
+
+    def __init__(self, place: OrderPlace) -> None:
+        super().__init__(place)
+        types = place.catalogue.definitions.values()
+        self._folders = find_memory_folders(types, place.memory, place.folder, place.home)
+
+    def place_first(self, store: Store) -> list[str]:
+        """Import files into the agents' memory."""
+        memories = Memories(store.keyspace)
+        return [str(problem) for folder in self._folders for problem in take_in(memories, folder)[1]]
+
+    def tell(self, store: Store, definition: AgentDefinition, now: float) -> str:
+        """The memory of this type."""
+        if definition.memory is None:
+            return ""
+        return tell_mounts(store, make_mounts(self.place.memory, definition.memory, definition.name), now=now)
 
 
 def read_folder(folder: Path, memory_store: MemoryStore) -> MemoryFolder:

@@ -7,9 +7,9 @@ from typing import Any
 
 from swarm.capabilities.memory.mounts import ROOT, TEAM, Mounts, find_mounts, read_path
 from swarm.capabilities.memory.pages import Author, Change, Memories
-from swarm.capabilities.memory.secrets import strip_secrets
-from swarm.capabilities.memory.stores import MemoryStore
 from swarm.core.errors import MemoryRefused, ToolError
+from swarm.core.secrets import strip_secrets
+from swarm.definitions.memory_stores import MemoryStore
 from swarm.tools import Tool, ToolContext, ToolResult
 from swarm.tools.schemas import string
 

@@ -24,8 +24,8 @@ from pydantic import ValidationError
 from swarm.agent.history import History
 from swarm.agent.spec import AgentSpec
 from swarm.capabilities.memory.pages import Memories, PageView
-from swarm.capabilities.memory.stores import MemoryStore, Places
 from swarm.core.errors import ToolError
+from swarm.definitions.memory_stores import MemoryStore, Places
 from swarm.definitions.model import MemoryScope
 from swarm.store.store import Store
 from swarm.tools import ToolContext

@@ -17,8 +17,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from swarm.capabilities.memory.stores import MemoryStore
 from swarm.core.errors import MemoryRefused
+from swarm.definitions.memory_stores import MemoryStore
 from swarm.store.keyspace import Keyspace
 
 MAX_PAGE_BYTES = 64 * 1024

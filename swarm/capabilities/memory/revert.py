@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from swarm.capabilities.memory.pages import Author, Memories, Root, Version, split_lines
-from swarm.capabilities.memory.stores import MemoryStore
 from swarm.core.errors import MemoryRefused
+from swarm.definitions.memory_stores import MemoryStore
 
 
 def take_back(memories: Memories, job: str) -> list[tuple[MemoryStore, str]]:

@@ -1,1 +1,13 @@
 """A capability: judge an agent's work before its end, by a command that checks it and by a grader."""
+
+from __future__ import annotations
+
+from swarm.core.capabilities import Capability, StepRow
+
+CAPABILITY = Capability(
+    steps=(
+        StepRow(
+            "outcome", "swarm.capabilities.outcomes.step:OutcomeStep", lambda segment: segment.spec.definition.outcome
+        ),
+    ),
+)

@@ -2,3 +2,35 @@
 
 An agent begins with one line about each. It gets a skill's text when it loads it, and its files one by one.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from swarm.core.capabilities import Capability, StepRow
+
+if TYPE_CHECKING:
+    from swarm.definitions.tools import ToolRow
+    from swarm.runtime.segment import Segment
+
+
+def _wanted(segment: Segment) -> bool:
+    return "skills" in segment.claim.documents or bool(segment.spec.definition.skills)
+
+
+def _tools() -> tuple[ToolRow, ...]:
+    from swarm.definitions.tools import Kind, ToolRow
+
+    # fmt: off
+    return (
+        ToolRow("Skill", Kind.LOOK, "swarm.capabilities.skills.skill_tool:SKILL", "skill", "name", needs="skills", heartbeat="each"),
+    )
+    # fmt: on
+
+
+CAPABILITY = Capability(
+    steps=(StepRow("skills", "swarm.capabilities.skills.step:SkillsStep", _wanted),),
+    tools=_tools,
+    order="swarm.capabilities.skills.commands:SkillsOfOrder",
+    commands={"Agents": {"skills": "skills:show_skills"}},
+)

@@ -14,10 +14,11 @@ import subprocess
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
 from swarm.capabilities.skills.messages import RUN, Arguments, wrap_skill
 from swarm.capabilities.skills.model import Package, Skill, Skills
+from swarm.capabilities.skills.places import load_skills
+from swarm.capabilities.skills.skill_tool import offer_skills
 from swarm.core.errors import ConfigurationError
 from swarm.core.settings import Settings
 from swarm.definitions.catalogue import Catalogue
@@ -34,6 +35,8 @@ from swarm.permissions.sandbox import (
     confine_argv,
     toolchain_folders,
 )
+from swarm.runtime.additions import ExpandedPrompt, OrderPart, OrderPlace
+from swarm.runtime.steps import Offer
 from swarm.tools.environment import clean_environment
 
 RUN_SECONDS = 60.0
@@ -63,17 +66,32 @@ class CommandPlace:
     settings: Settings
 
 
-class Called(NamedTuple):
-    """The job that a command's call results in."""
+class SkillsOfOrder(OrderPart):
+    """The skills and commands of one order."""
 
-    prompt: str
-    agent: str | None
-    model: str | None
+    def __init__(self, place: OrderPlace) -> None:
+        super().__init__(place)
+        self.skills = found = load_skills(place.folder, trusted=place.trusted)
+        self.grants, self.problems, self.packages = found.grants, found.problems, found.packages
+
+    def expand(self, prompt: str, agent: str | None, rules: Rules) -> ExpandedPrompt | None:
+        """The job of a prompt that calls a command."""
+        place = self.place
+        commands = CommandPlace(place.folder, rules, place.settings)
+        return call_command(prompt, agent, self.skills, place.catalogue, commands)
+
+    def document(self) -> Skills | None:
+        """The skills, if there are any."""
+        return self.skills if self.skills.skills else None
+
+    def offer(self) -> Offer | None:
+        """A line about each skill."""
+        return offer_skills(self.skills)
 
 
 def call_command(
     prompt: str, agent: str | None, skills: Skills, catalogue: Catalogue, place: CommandPlace
-) -> Called | None:
+) -> ExpandedPrompt | None:
     """Expand a prompt that calls a command; None for any other prompt.
 
     Returns the new prompt, and the command's type and model. `agent` is the chosen type, if any. Raises `ConfigurationError`.
@@ -85,7 +103,7 @@ def call_command(
     if agent is None and starts is not None and starts.mode != "subagent":
         agent, skill = starts.name, skill.model_copy(update={"agent": "", "apart": False})
     model = read_model(skill.model, []) if skill.model else None
-    return Called(expand(replace(call, skill=skill), place), agent, None if model == "inherit" else model)
+    return ExpandedPrompt(expand(replace(call, skill=skill), place), agent, None if model == "inherit" else model)
 
 
 def find_invocation(prompt: str, skills: Skills) -> SkillCall | None:

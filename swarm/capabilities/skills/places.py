@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from swarm.capabilities.skills.model import Skill, Skills
 from swarm.capabilities.skills.reader import SKILL_FILE, make_command, read_command, read_skill
+from swarm.core.memo import look_at
 from swarm.definitions.catalogue import project_folders
 from swarm.definitions.grants import Grant
 from swarm.definitions.jsonc import read_table
@@ -163,6 +164,7 @@ def _find_skills(folder: Path) -> Iterator[Path]:
     pending, looked_at, seen = [(folder, 0)], 0, set()
     while pending:
         current, depth = pending.pop(0)
+        look_at(current)
         try:
             status, entries = current.stat(), sorted(os.listdir(current))
         except OSError:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from swarm.capabilities.skills.model import MAX_DESCRIPTION, Package, Skill, SkillFile
+from swarm.core.memo import look_at
 from swarm.definitions.frontmatter import has_frontmatter, parse_frontmatter, split_frontmatter
 from swarm.definitions.sources import Unusable, as_text, read_text, resolve, show, show_path
 
@@ -158,6 +159,7 @@ def _collect(folder: Path, boundary: Path) -> tuple[dict[str, SkillFile], list[s
     room, real = MAX_PACKAGE_BYTES, resolve(boundary)
     for path in _walk(folder):
         name = show_path(path.relative_to(folder))
+        look_at(path)
         try:
             status = path.stat()
             if not resolve(path).is_relative_to(real):
@@ -180,5 +182,6 @@ def _collect(folder: Path, boundary: Path) -> tuple[dict[str, SkillFile], list[s
 def _walk(folder: Path) -> Iterator[Path]:
     """Yield every file below, sorted, without hidden ones, which may hold secrets."""
     for current, folders, names in os.walk(folder):
+        look_at(current)
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _SKIPPED)
         yield from (Path(current) / name for name in sorted(names) if not name.startswith("."))

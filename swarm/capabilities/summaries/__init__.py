@@ -1,1 +1,16 @@
 """A capability: lines about agents and a digest of their job, written for people by a small model beside the work."""
+
+from __future__ import annotations
+
+from swarm.core.capabilities import Capability, StepRow
+
+CAPABILITY = Capability(
+    steps=(
+        # A command agent has no model for a summary.
+        StepRow(
+            "summaries",
+            "swarm.capabilities.summaries.step:SummaryStep",
+            lambda segment: segment.spec.summaries and not segment.spec.definition.command,
+        ),
+    ),
+)

@@ -183,6 +183,17 @@ at_end(function(job, id)
   board.pass_on(job, id)
 end)
 
+function idling.find_work(job, id)
+  local n, task = board.open_task_for(job, id)
+  if n then board.offer_to(job, n, task, id) end
+  return n ~= nil
+end
+
+function idling.leave(job, id)
+  board.pass_on(job, id)
+  return board.tasks_of(job, id)
+end
+
 -- The tasks of these that are not completed.
 function board.open_of(job, numbers)
   local left = {}

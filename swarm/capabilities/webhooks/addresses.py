@@ -5,7 +5,7 @@ from __future__ import annotations
 from swarm.capabilities.webhooks.notices import OWN, Address
 from swarm.core.errors import ConfigurationError, ToolError
 from swarm.core.settings import Settings
-from swarm.tools.web.page import parse
+from swarm.runtime.additions import OrderPart
 
 
 def names_of(settings: Settings) -> list[str]:
@@ -13,8 +13,18 @@ def names_of(settings: Settings) -> list[str]:
     return [*settings.webhooks, *([OWN] if settings.job_webhooks != "off" else [])]
 
 
+class WebhookOfOrder(OrderPart):
+    """The address that a job brings."""
+
+    def read_address(self, url: str) -> str:
+        """The address with the submitter's secret, as JSON. Raises `ConfigurationError`."""
+        return read_address(url, self.place.settings).model_dump_json()
+
+
 def read_address(url: str, settings: Settings) -> Address:
     """Read a job's address, with the submitter's secret. Raises `ConfigurationError`."""
+    from swarm.tools.web.page import parse  # only jobs with a webhook need an HTTP client
+
     try:
         parsed = parse(url)
     except ToolError as error:

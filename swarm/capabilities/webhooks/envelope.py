@@ -7,40 +7,16 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from typing import Any
 
 from standardwebhooks import Webhook
 
-from swarm.capabilities.webhooks.notices import WebhookNotice
+from swarm.core.notices import WebhookNotice, to_cloud_event
 
 CONTENT_TYPE = "application/cloudevents+json; charset=UTF-8"
 _TRIES_AFTER = (5.0, 60.0, 300.0, 1_800.0, 7_200.0, 18_000.0)
 """Seconds from a failure to the next try; the last applies to all further ones."""
 LONGEST_SECONDS = 3 * 86_400.0
 """Age at which an undelivered notice is given up."""
-_RENAMED = {"question": "question_id", "sort": "kind"}
-_NUMBERS = ("expires_at", "share")
-
-
-def to_cloud_event(notice: WebhookNotice, source: str) -> dict[str, Any]:
-    """Build the event; `data` holds the fields of the job's stream of events, and no text of agents."""
-    about = {_RENAMED.get(name, name): value for name, value in notice.about.items()}
-    about |= {name: float(about[name]) for name in _NUMBERS if name in about}
-    return {
-        "specversion": "1.0",
-        "id": notice.id,
-        "source": source,
-        "type": f"swarm.{notice.type}.v1",
-        "subject": f"{notice.job_id}/{notice.agent_id}",
-        "time": datetime.fromtimestamp(notice.at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-        "datacontenttype": "application/json",
-        "data": {
-            **notice.model_dump(exclude={"about", "type", "rehearsed"}),
-            "type": notice.type,
-            "rehearsed": notice.rehearsed,
-            **about,
-        },
-    }
 
 
 def seal(notice: WebhookNotice, source: str, secrets: str, now: float) -> tuple[bytes, dict[str, str]]:

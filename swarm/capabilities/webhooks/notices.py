@@ -12,35 +12,15 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from swarm.core.notices import WebhookNotice
 from swarm.store.keyspace import Keyspace
 
 OWN = "job"
 """The name that stands for the addresses which jobs bring."""
-
-
-class WebhookNotice(BaseModel):
-    """One event of a job, in the form that people receive."""
-
-    model_config = ConfigDict(frozen=True)
-
-    type: str
-    """`job_ended`, `question` or `budget`, as in the job's events; or `test`, which belongs to no job."""
-    job_id: str
-    agent_id: str
-    seq: int
-    at: float
-    title: str
-    rehearsed: bool
-    about: dict[str, Any]
-
-    @property
-    def id(self) -> str:
-        """The notice's id, the same for every delivery."""
-        return f"{self.job_id}/{self.seq}"
 
 
 class Address(BaseModel):

@@ -52,7 +52,7 @@ class Top(App[None]):
     def _find_news(self) -> None:
         store = self.swarm.store
         try:
-            rows = LiveReader(store).jobs(store.jobs.ids(_LOOKED_AT_JOBS))
+            rows = LiveReader(store).jobs(store.jobs.part(_LOOKED_AT_JOBS)[0])
         except REDIS_ERRORS:
             return  # the screen reports it
         before, self._known = self._known, rows

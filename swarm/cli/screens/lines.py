@@ -12,6 +12,8 @@ from swarm.cli.tree_view import LOOKS, Drawing, count_alive
 from swarm.core.records import TERMINAL_STATES
 from swarm.streaming.live.rows import Row
 
+MOST_LINES = 1_000
+"""Of a tree: the list is drawn again twice a second."""
 _GROUPS = {"needs_you": 0, "running": 1, "ended": 2}
 
 
@@ -36,13 +38,12 @@ def job_line(row: Row, now: float) -> Text:
 
 
 def agent_lines(agents: Sequence[Row], asking: Container[str], now: float) -> list[tuple[str, Text]]:
-    """Format the tree as one id and line per agent."""
-    rows = fold_tree(agents)
+    """Format the tree as keys and lines: an agent's id, or a number for a summary of agents that have no line of their own."""
+    rows = fold_tree(agents, MOST_LINES)
     drawing = Drawing(count_alive(agents), now, asking=asking)
     return [
-        (row.agent["id"], line)
-        for row, line in zip(rows, drawing.lines(rows, None, show_ids=False), strict=True)
-        if row.agent is not None
+        (str(number) if row.agent is None else row.agent["id"], line)
+        for number, (row, line) in enumerate(zip(rows, drawing.lines(rows, None, show_ids=False), strict=True))
     ]
 
 

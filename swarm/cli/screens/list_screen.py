@@ -86,13 +86,13 @@ class ListScreen(Screen[None]):
         self.query_one("#heading", Static).update(Text(heading, style="bold"))
         listed = self.query_one(OptionList)
         if [key for key, _ in lines] == list(self._shown):
-            for key, line in lines:
+            for at, (key, line) in enumerate(lines):
                 if line != self._shown[key]:
-                    listed.replace_option_prompt(key, line)
+                    listed.replace_option_prompt_at_index(at, line)
         else:
             chosen = self.chosen
             listed.clear_options()
-            listed.add_options([Option(line, id=key) for key, line in lines])
+            listed.add_options([Option(line, id=key, disabled=key.isdigit()) for key, line in lines])
             keys = [key for key, _ in lines]
             if keys:
                 listed.highlighted = keys.index(chosen) if chosen in keys else 0

@@ -17,7 +17,6 @@ from swarm.cli.screens.list_screen import REFRESH_SECONDS, ListScreen
 from swarm.cli.transcript import TranscriptPrinter
 from swarm.streaming.live.reader import LiveReader, WatchedJob
 from swarm.streaming.live.rows import Row
-from swarm.streaming.live.state import LiveSnapshot
 
 _JOBS = 200
 
@@ -33,9 +32,10 @@ class FleetScreen(ListScreen):
         self._words = ""
 
     def load(self) -> Callable[[], None]:
-        """Load the newest jobs and the workers."""
+        """Load the newest jobs, the newest open ones, and the workers."""
         store = self.swarm.store
-        rows, workers = LiveReader(store).jobs(store.jobs.ids(_JOBS)), len(store.fleet.workers())
+        ids = dict.fromkeys([*store.jobs.part(_JOBS)[0], *store.jobs.part(_JOBS, state="running")[0]])
+        rows, workers = LiveReader(store).jobs(list(ids)), len(store.fleet.workers())
         return lambda: self._show(rows, workers)
 
     def _show(self, rows: dict[str, Row], workers: int) -> None:
@@ -90,15 +90,11 @@ class JobScreen(ListScreen):
         if self._seen is None:
             self._seen = WatchedJob(self.swarm.store, self._job_id)
         now = self._seen.look()
-        return lambda: self._show(now)
-
-    def _show(self, now: LiveSnapshot) -> None:
         job, asking = now.job, {one.agent_id: one for one in now.questions if not one.to}
         cost = "rehearsed" if job["rehearsed"] else show_cost(job["cost_usd"])
         told = f"{self._job_id} · {job['state'].replace('_', ' ')} · {len(now.agents)} agents · {cost}"
-        self.show(
-            f"{told} · {one_line(job['title'], 120)}", agent_lines(list(now.agents.values()), asking, time.time())
-        )
+        lines = agent_lines(list(now.agents.values()), asking, time.time())
+        return lambda: self.show(f"{told} · {one_line(job['title'], 120)}", lines)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Open the selected agent."""
@@ -110,10 +106,10 @@ class JobScreen(ListScreen):
 
     def count_below(self, chosen: str) -> str:
         """The number of agents in the selected branch."""
-        ended = [chosen]
+        ended = {chosen}
         for row in self._seen.agents if self._seen else ():
             if row["parent_id"] in ended:
-                ended.append(row["id"])
+                ended.add(row["id"])
         return f"{len(ended)} agents" if len(ended) > 1 else "1 agent"
 
 

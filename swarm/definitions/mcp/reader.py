@@ -16,6 +16,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from swarm.core.memo import look_at
 from swarm.definitions.catalogue import project_folders
 from swarm.definitions.grants import Grant
 from swarm.definitions.jsonc import WORKSPACE_SETTINGS, read_table
@@ -212,6 +213,7 @@ class _ServerReader:
 
 
 def _parse_toml(path: Path) -> Any:
+    look_at(path)
     try:
         return tomllib.loads(read_text(path)) if os.path.lexists(path) else {}
     except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
@@ -219,6 +221,7 @@ def _parse_toml(path: Path) -> Any:
 
 
 def _parse_large(path: Path, most: int) -> Any:
+    look_at(path)
     if not os.path.lexists(path):
         return {}
     try:

@@ -23,15 +23,23 @@ local CALLED_AHEAD = 16
 local MOST_CALLS = 200
 local ASIDE_SECONDS = 30
 local LONGEST_ASIDE_SECONDS = 600
+local LEVEL_SECONDS = 20
 
--- Woken agents come before fresh ones, deeper before shallower: trees finish instead of widening. An agent that yielded its process is in
--- line like a fresh root; otherwise agents that poll could keep the awaited ones from starting.
+-- A place in a line of agents at work: deeper before shallower, so that trees finish. A level counts as some seconds of waiting, so that
+-- no agent starves, and a teammate ranks like its lead.
+function admission.place(id)
+  local depth, teammate = fields(id, 'depth', 'teammate')
+  in_line = in_line + 1
+  return NOW - 1.7e9 - (count(depth) - count(teammate)) * LEVEL_SECONDS + in_line * 0.0005
+end
+
+-- Woken agents come before fresh ones, and of these deeper before shallower: trees finish instead of widening. An agent that yielded its
+-- process is in line like a fresh root; otherwise agents that poll could keep the awaited ones from starting.
 function admission.rank(id)
   local gen, depth, yielded = fields(id, 'gen', 'depth', 'yielded')
-  local fresh = yielded or count(gen) == 0
-  if yielded then depth = 0 end
+  if not yielded and count(gen) > 0 then return admission.place(id) end
   in_line = in_line + 1
-  return (fresh and 1e12 or 0) + (64 - count(depth)) * 1e10 + NOW - 1.7e9 + in_line * 0.0005
+  return 1e12 + (64 - (yielded and 0 or count(depth))) * 1e10 + NOW - 1.7e9 + in_line * 0.0005
 end
 
 function admission.places_left(job)
@@ -50,10 +58,15 @@ function admission.line_up(job)
   end
 end
 
-function admission.put_on_queue(id)
-  local job = field(id, 'job')
+-- After one or more of these, call `line_up`.
+function admission.put_in_line(id, job)
   redis.call('HSET', agent_key(id), 'state', 'queued', 'queued', NOW)
   redis.call('ZADD', job_key(job, 'line'), admission.rank(id), id)
+end
+
+function admission.put_on_queue(id)
+  local job = field(id, 'job')
+  admission.put_in_line(id, job)
   admission.line_up(job)
 end
 
@@ -127,6 +140,16 @@ local function ring_bells(workers)
   end
 end
 
+-- An agent's wake-up data, for its message: {id, state, job, parent, depth, generation, definition, label, needs, the job's max depth,
+-- its files}; unknown values are nil.
+function admission.wakeup(id)
+  local record = redis.call('HMGET', agent_key(id), 'state', 'job', 'parent', 'depth', 'gen', 'definition', 'label', 'needs')
+  local job = record[2]
+  local max_depth, files
+  if job then max_depth, files = job_fields(job, 'max_depth', 'files') end
+  return { id, record[1], job, record[3], record[4], record[5], record[6], record[7], record[8], max_depth or false, files or false }
+end
+
 function admission.call_next()
   local room = room_for_calls()
   for _ = 1, MOST_CALLS do
@@ -143,7 +166,7 @@ function admission.call_next()
     elseif waits then
       redis.call('SADD', job_key(job, 'called'), id)
       redis.call('ZADD', P .. ':ready', NOW, id)
-      publish[#publish + 1], room = id, room - 1
+      publish[#publish + 1], room = admission.wakeup(id), room - 1
       local next = string.format('%.6f', turn + 1 / tonumber(job_field(job, 'weight') or '1'))
       redis.call('SET', P .. ':turn', turn)
       redis.call('HSET', job_key(job), 'turn', next)

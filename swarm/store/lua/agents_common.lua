@@ -3,13 +3,18 @@
 -- Wait conditions of a parked agent, besides its children and the time.
 agents.WAITS = { 'wait_mode', 'wait_mail', 'wait_tasks', 'wait_question', 'wait_tokens', 'wait_cost', 'wait_batch', 'idle' }
 
-function agents.wake(id, why)
-  local state, job = fields(id, 'state', 'job')
-  if state ~= 'parked' then return false end
+-- Remove a parked agent from the lists of waiting agents.
+function agents.stop_waiting(id, job)
   redis.call('DEL', await_key(id))
   redis.call('ZREM', P .. ':timers', id)
   redis.call('ZREM', job_key(job, 'team:idle'), id)
   redis.call('ZREM', job_key(job, 'budget'), id)
+end
+
+function agents.wake(id, why)
+  local state, job = fields(id, 'state', 'job')
+  if state ~= 'parked' then return false end
+  agents.stop_waiting(id, job)
   redis.call('HDEL', agent_key(id), unpack(agents.WAITS))
   admission.put_on_queue(id)
   emit(job, 'woken', id, 'why', why)
@@ -96,20 +101,28 @@ function agents.notice_of_end(id, state, text, reason)
     seconds = NOW - tonumber(run_began or created or NOW) }
 end
 
+-- Of each counter: the agent's own, the sum of those below it, and the part that its parent has.
+local SUMS = {}
+for i = 1, #COUNTERS do
+  local name = COUNTERS[i]
+  SUMS[3 * i - 2], SUMS[3 * i - 1], SUMS[3 * i] = name, 'below_' .. name, 'told_' .. name
+end
+
 -- Add an agent's unreported counts to its parent's sums; a parent that has ended passes them on at once.
 function agents.tell_sums(id, parent)
   while parent and parent ~= '' do
-    local changed = false
-    for _, name in ipairs(COUNTERS) do
-      local own, below, told = fields(id, name, 'below_' .. name, 'told_' .. name)
-      local all = count(own) + count(below)
-      if all ~= count(told) then
-        add(agent_key(parent), 'below_' .. name, all - count(told))
-        redis.call('HSET', agent_key(id), 'told_' .. name, string.format('%.0f', all))
-        changed = true
+    local sums, told = redis.call('HMGET', agent_key(id), unpack(SUMS)), {}
+    for i, name in ipairs(COUNTERS) do
+      local all, before = count(sums[3 * i - 2]) + count(sums[3 * i - 1]), count(sums[3 * i])
+      if all ~= before then
+        add(agent_key(parent), 'below_' .. name, all - before)
+        told[#told + 1] = 'told_' .. name
+        told[#told + 1] = string.format('%.0f', all)
       end
     end
-    if not changed or not TERMINAL[field(parent, 'state')] then return end
+    if #told == 0 then return end
+    redis.call('HSET', agent_key(id), unpack(told))
+    if not TERMINAL[field(parent, 'state')] then return end
     id, parent = parent, field(parent, 'parent')
   end
 end
@@ -119,9 +132,9 @@ end
 -- the answer. Only a generation's owner writes under it, except for an end from outside. A step is therefore a repeat only in one of the
 -- states in which it leaves the agent (`leaves`).
 function agents.refusal(id, gen, leaves, number, entries)
-  local state, owner, length = fields(id, 'state', 'gen', 'length')
+  local state, owner, length, job, parent, began = fields(id, 'state', 'gen', 'length', 'job', 'parent', 'era')
   length = count(length)
-  if state == 'cancelled' or is_doomed(id) then return 'cancelled' end
+  if state == 'cancelled' or is_doomed(id, job, parent, began) then return 'cancelled' end
   if owner ~= gen then return 'stale' end
   if leaves[state] and (not number or length == number + entries - 1) then return 'repeat' end
   if state ~= 'running' or (number and length ~= number - 1) then return 'stale' end

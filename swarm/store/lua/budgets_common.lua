@@ -65,7 +65,6 @@ end
 at_end(function(job, id)
   budgets.keep_closing(id, job, 0, 0)
   redis.call('HDEL', agent_key(id), 'closing_tokens', 'closing_cost')
-  redis.call('ZREM', job_key(job, 'budget'), id)
   budgets.serve(job)
 end)
 

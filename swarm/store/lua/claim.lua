@@ -4,14 +4,16 @@
 -- Returns {'ok', generation, spec, job deadline or '', unread messages, journal's length, the server's time, the digest of the job's
 --   definitions or '', the job's permissions (rules, seconds for questions, rules added since), start of
 --   its first segment, the prefix that its first reply opens for others or '',
---   JSON {name: digest} of the job's other documents, or '', its slot as JSON or ''} | {'refused', state} | {'capped'}
+--   JSON {name: digest} of the job's other documents, or '', its slot as JSON or '', the summary that a person wants as JSON or ''}
+--   | {'refused', state} | {'capped'}
 --   | {'unknown'} | {'wants'}: check its needs first | {'contradicted'}: the record differs from the message; nothing was claimed
 
 local function granted(id, job, gen, spec, unread, length, started)
   local deadline, definitions, rules, seconds, carried = job_fields(job, 'deadline', 'definitions', 'rules', 'ask_seconds', 'carried')
+  local opens, wanted = fields(id, 'opens', 'wanted_summary')
   return { 'ok', tonumber(gen), spec, deadline or '', count(unread), count(length), string.format('%.6f', NOW), definitions or '',
     rules or '', seconds or '0', redis.call('LRANGE', job_key(job, 'rules'), 0, -1), tostring(started or NOW),
-    field(id, 'opens') or '', carried or '', governor.slot_of(id) }
+    opens or '', carried or '', governor.slot_of(id), wanted or '' }
 end
 
 local function contradicts(id, told)

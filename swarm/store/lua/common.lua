@@ -20,9 +20,9 @@
 -- P:events:ID            stream  a job's lifecycle events, trimmed
 -- P:job:ID:seq           string  the job's number of journal entries and events: each has its own, `seq`, so all of them have one order
 -- P:feed                 stream  the events of all jobs except progress: job, seq, kind, agent; trimmed
+-- P:ends                 stream  the ends of all jobs: job; trimmed
 -- P:totals               hash    the fleet's totals since it began: the counters of all agents; jobs, agents, rescued, ended_STATE
 -- P:live:ID, P:watch:ID  stream, string  the current words of an agent's model; kept while anyone watches
--- P:jobs                 zset    all jobs by creation time
 -- P:leases               zset    running agents by the time their lease ends
 -- P:synced               string  written to wait until all earlier writes are on the disk
 -- P:pulse                string  the start of the last sweep
@@ -30,7 +30,7 @@
 -- P:deadlines            zset    jobs with a wall-time limit, by the time of the next action: rescue.lua
 -- P:api_keys             hash    digest -> JSON {name, scopes, …}: keys of the HTTP API
 -- P:workers, P:workers:silent  hash, zset  each worker's capabilities, and when it counts as gone
--- Admission to the queue, documents, endings, the budget, questions, the board, the team and the scratchpad: see the parts of those names.
+-- The index of jobs, admission to the queue, documents, endings, the budget, questions, the board, the team and the scratchpad: see the parts of those names.
 --
 -- States: queued -> running -> parked -> queued -> ... -> completed | failed | cancelled | timed_out.
 -- A terminal state is never overwritten. A message to an ended agent that was not cancelled begins its next run, which its journal records
@@ -59,7 +59,7 @@ local COUNTERS = { 'turns', 'tools', 'input', 'output', 'cache_write', 'cache_re
 -- State of one call. The library outlives the call, so each call resets all of it, however the previous one ended.
 local P        -- the key prefix
 local NOW      -- the server's clock
-local publish  -- agents put on the queue: the caller sends their Celery messages
+local publish  -- wake-up data of agents put on the queue: the caller sends their Celery messages
 local kill     -- agents ended while running: the caller notifies their workers
 local moved    -- whether an agent was put in line, or room was made
 local in_line  -- number of agents put in line
@@ -125,8 +125,9 @@ local function era(job) return job_field(job, 'era') or 0 end
 
 -- Whether an agent is about to be ended because one above it has ended. Its own end is still to come, but its actions no longer count.
 -- Agents that began after that end are not affected.
-local function is_doomed(id)
-  local job, parent, began = fields(id, 'job', 'parent', 'era')
+-- A caller that has read them passes the agent's `job`, `parent` and `era`.
+local function is_doomed(id, job, parent, began)
+  if not job then job, parent, began = fields(id, 'job', 'parent', 'era') end
   if not job or redis.call('EXISTS', job_key(job, 'ending')) == 0 then return false end
   while parent and parent ~= '' do
     local ended = redis.call('ZSCORE', job_key(job, 'ending'), parent)
@@ -155,6 +156,14 @@ local function emit(job, kind, id, ...)
     for _, act in ipairs(listeners) do act(job, kind, id, seq, ...) end
   end
 end
+
+-- What idle teammates could do. A capability that has work for them sets both.
+local idling = {
+  -- Offer work to a teammate that is about to be idle. Returns whether there is some.
+  find_work = function(job, id) return false end,
+  -- A teammate is idle now. Returns the numbers of the tasks that it keeps.
+  leave = function(job, id) return {} end,
+}
 
 local enders = {}
 local parts = { 'agents', 'running', 'line', 'called', 'ending', 'names', 'requests', 'answers', 'rules', 'questions', 'keys', 'seq' }

@@ -3,7 +3,6 @@
 -- P:job:ID:ending  zset  agents below which everything that began before an era must still end (score: the era). Fields of such an
 --                        agent: `ends_why`, the recorded reason; `ends_at`, the cursor in its children
 -- P:unfinished     zset  jobs with any of this left to do, by when it began
--- P:expiring       zset  jobs by when their record expires
 --
 -- A mark in `ending` refuses every write below it from that step on (`is_doomed`), so for others everything below ends at once. A step ends
 -- a limited number; its caller continues with the rest (settle.lua), and the sweep does if the caller dies.
@@ -48,11 +47,10 @@ function endings.keep(job, expires)
   redis.call('PERSIST', job_key(job))
   if expires then
     redis.call('HSET', job_key(job), 'expires', expires)
-    redis.call('ZADD', P .. ':expiring', expires, job)
   else
     redis.call('HDEL', job_key(job), 'expires')
-    redis.call('ZREM', P .. ':expiring', job)
   end
+  jobs.expire(job, expires or '')
   redis.call('ZADD', P .. ':unfinished', 'NX', NOW, job)
 end
 
@@ -113,16 +111,14 @@ function endings.end_agent(id, state, text, reason, write, before, by)
       state = state, text = text, reason = reason }))
   end
   redis.call('HSET', agent_key(id), 'state', state, 'ended', NOW, 'text', text, 'reason', reason, 'activity', '')
-  redis.call('DEL', await_key(id))
-  redis.call('ZREM', P .. ':timers', id)
-  admission.leave_queue(id, job)
-  redis.call('ZREM', job_key(job, 'team:idle'), id)
+  if was == 'queued' then admission.leave_queue(id, job) end
+  if was == 'parked' then agents.stop_waiting(id, job) end
   if was == 'running' then kill[#kill + 1] = id end
   admission.leave(id, job)
   endings.begin_end_below(id, job, 'its parent ended: ' .. state, before)
   if not before then end_some(job) end
   for _, act in ipairs(enders) do act(job, id) end
-  redis.call('HDEL', agent_key(id), unpack(agents.WAITS))
+  if was == 'parked' then redis.call('HDEL', agent_key(id), unpack(agents.WAITS)) end
   local told = { 'state', state, 'reason', reason }
   if by then told[5], told[6] = 'by', by end
   emit(job, 'ended', id, unpack(told))
@@ -135,9 +131,11 @@ function endings.end_agent(id, state, text, reason, write, before, by)
     agents.stop_awaiting(parent, id)
   else
     local expires = NOW + tonumber(job_field(job, 'retention') or '604800')
-    redis.call('HSET', job_key(job), 'state', state, 'ended', NOW, 'text', text, 'reason', reason)
+    redis.call('HSET', job_key(job), 'ended', NOW, 'text', text, 'reason', reason)
+    jobs.set_state(job, state)
     redis.call('ZREM', P .. ':deadlines', job)
     emit(job, 'job_ended', id, 'state', state)
+    redis.call('XADD', P .. ':ends', 'MAXLEN', '~', 10000, '*', 'job', job)
     endings.keep(job, expires)
   end
   if not before and redis.call('ZSCORE', P .. ':unfinished', job) and endings.settle(job) then rest[#rest + 1] = job end
@@ -158,7 +156,8 @@ function endings.resume(id, job, parent)
   redis.call('HSET', agent_key(id), 'run', NOW, 'run_tools', count(tools), 'run_turns', count(turns), 'run_tokens', agents.tokens_of(id))
   redis.call('HSET', agent_key(id), 'reason', '')
   if parent == '' then
-    redis.call('HSET', job_key(job), 'state', 'running', 'reason', '')
+    redis.call('HSET', job_key(job), 'reason', '')
+    jobs.set_state(job, 'running')
     redis.call('HDEL', job_key(job), 'ended', 'deadline', 'data', 'overtime', 'stopped_at')
     local seconds = job_field(job, 'seconds')
     if seconds then agents.set_deadline(job, tonumber(seconds)) end

@@ -45,7 +45,7 @@ step('park', function(id, gen, number, entry, condition)
   unread = count(unread)
   local alive = at_work(wait.children or {})
   if wait.children and (#alive == 0 or (wait.mode == 'any' and #alive < #wait.children)) then return { 'go on', 'children' } end
-  local tasks = board.open_of(job, wait.tasks or {})
+  local tasks = wait.tasks and board.open_of(job, wait.tasks)
   if wait.tasks and (#tasks == 0 or (wait.mode == 'any' and #tasks < #wait.tasks)) then return { 'go on', 'tasks' } end
   if wait['until'] and wait['until'] <= NOW then return { 'go on', 'time' } end
   if wait.rest then wait.mail = 'any' end
@@ -67,13 +67,7 @@ step('park', function(id, gen, number, entry, condition)
     wait.mode = idle and 'all' or 'child'
     if idle and teammate ~= '1' then return { 'go on', 'nothing' } end
   end
-  if idle then
-    local n, task = board.open_task_for(job, id)
-    if n then
-      board.offer_to(job, n, task, id)
-      return { 'go on', 'mail' }
-    end
-  end
+  if idle and idling.find_work(job, id) then return { 'go on', 'mail' } end
   agents.append(id, job, number, entry)
   redis.call('HSET', agent_key(id), 'state', 'parked', 'wait_mode', wait.mode or 'all', 'wait_mail', wait.mail or '',
     'active', NOW)
@@ -97,7 +91,7 @@ step('park', function(id, gen, number, entry, condition)
   end
   if wait.batch then redis.call('HSET', agent_key(id), 'wait_batch', wait.batch, 'activity', 'waiting for its batch') end
   redis.call('DEL', await_key(id))
-  for _, child in ipairs(alive) do redis.call('SADD', await_key(id), child) end
+  if #alive > 0 then redis.call('SADD', await_key(id), unpack(alive)) end
   if wait.question then
     redis.call('HSET', agent_key(id), 'wait_question', wait.question)
     wait['until'] = tonumber(redis.call('HGET', questions.key(wait.question), 'expires')
@@ -107,9 +101,8 @@ step('park', function(id, gen, number, entry, condition)
   admission.leave(id, job)
   emit(job, 'parked', id, 'children', #alive, 'until', wait['until'] or '', 'idle', idle and '1' or '')
   if idle then
-    board.pass_on(job, id)
+    local held = idling.leave(job, id)
     agents.stop_awaiting(parent, id)
-    local held = board.tasks_of(job, id)
     agents.notify(parent, { what = 'idle', agent = id, name = name or '', label = label or '', text = wait.said or '',
       tasks = #held > 0 and held or nil }, id, name or id)
   end

@@ -91,7 +91,7 @@ step('rescue', function(max_deaths, outbox_age_seconds, batch, messages, fresh, 
     local state, job = fields(id, 'state', 'job')
     if state == 'queued' then
       redis.call('ZADD', P .. ':ready', NOW, id)
-      if not queued[id] then publish[#publish + 1] = id end
+      if not queued[id] then publish[#publish + 1] = admission.wakeup(id) end
     else
       redis.call('ZREM', P .. ':ready', id)
       if job then redis.call('SREM', job_key(job, 'called'), id) end

@@ -15,7 +15,7 @@ step('spawn', function(parent, gen, number, entry, closing_tokens, closing_cost,
   local job, depth = fields(parent, 'job', 'depth')
   local made, max_agents, max_depth = job_fields(job, 'agents', 'max_agents', 'max_depth')
   local names = job_key(job, 'names')
-  local children, fresh, taken = {}, 0, {}
+  local children, fresh, taken, made_now, places = {}, 0, {}, {}, {}
   for i, document in ipairs(documents) do
     local child = cjson.decode(document)
     children[i] = child
@@ -42,6 +42,7 @@ step('spawn', function(parent, gen, number, entry, closing_tokens, closing_cost,
   if fresh > left then return { 'children', left } end
   agents.append(parent, job, number, entry)
   budgets.keep_closing(parent, job, tonumber(closing_tokens), tonumber(closing_cost))
+  local began = era(job)
   for i, child in ipairs(children) do
     if child.resume then
       if TERMINAL[field(child.id, 'state')] then endings.resume(child.id, job, parent) end
@@ -52,18 +53,27 @@ step('spawn', function(parent, gen, number, entry, closing_tokens, closing_cost,
     elseif redis.call('EXISTS', agent_key(child.id)) == 0 then
       local prefix = child.prefix
       child.prefix = nil
-      for name, value in pairs(child) do redis.call('HSET', agent_key(child.id), name, value) end
-      redis.call('HSET', agent_key(child.id), 'job', job, 'parent', parent, 'depth', tonumber(depth) + 1, 'gen', 0, 'created', NOW,
-        'era', era(job))
+      local record = { 'job', job, 'parent', parent, 'depth', tonumber(depth) + 1, 'gen', 0, 'created', NOW, 'era', began }
+      for name, value in pairs(child) do
+        record[#record + 1] = name
+        record[#record + 1] = value
+      end
+      redis.call('HSET', agent_key(child.id), unpack(record))
       if child.name then redis.call('HSET', names, child.name, child.id) end
-      redis.call('SADD', children_key(parent), child.id)
+      made_now[#made_now + 1] = child.id
       -- Siblings keep the order of their calls.
-      redis.call('ZADD', job_key(job, 'agents'), NOW + i * 1e-6, child.id)
-      redis.call('HINCRBY', job_key(job), 'agents', 1)
+      places[#places + 1] = NOW + i * 1e-6
+      places[#places + 1] = child.id
       emit(job, 'spawned', child.id, 'parent', parent)
-      tally('agents')
-      if not (prefix and sharing.wait_for_first(child.id, job, prefix)) then admission.put_on_queue(child.id) end
+      if not (prefix and sharing.wait_for_first(child.id, job, prefix)) then admission.put_in_line(child.id, job) end
     end
+  end
+  if #made_now > 0 then
+    redis.call('SADD', children_key(parent), unpack(made_now))
+    redis.call('ZADD', job_key(job, 'agents'), unpack(places))
+    redis.call('HINCRBY', job_key(job), 'agents', #made_now)
+    tally('agents', #made_now)
+    admission.line_up(job)
   end
   return { 'ok', publish }
 end, { list_after = 6 })

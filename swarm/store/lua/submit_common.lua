@@ -6,11 +6,12 @@
 --   digest, carried hash of its definitions; JSON {name: hash} of its other documents, or ''
 function submit.begin_job(job, root, record, fields, seconds, digest, carried)
   for name, value in pairs(record) do redis.call('HSET', job_key(job), name, value) end
-  redis.call('HSET', job_key(job), 'state', 'running', 'root', root, 'created', NOW, 'agents', 1, 'definitions', digest)
+  redis.call('HSET', job_key(job), 'root', root, 'created', NOW, 'agents', 1, 'definitions', digest)
   if carried ~= '' then redis.call('HSET', job_key(job), 'carried', carried) end
   for name, value in pairs(fields) do redis.call('HSET', agent_key(root), name, value) end
   redis.call('HSET', agent_key(root), 'job', job, 'parent', '', 'depth', 0, 'gen', 0, 'created', NOW)
-  redis.call('ZADD', P .. ':jobs', NOW, job)
+  jobs.set_state(job, 'running')
+  jobs.expire(job, '')
   redis.call('ZADD', job_key(job, 'agents'), NOW, root)
   if seconds ~= '' then
     agents.set_deadline(job, tonumber(seconds))

@@ -28,16 +28,22 @@ class LiveReader:
     def __init__(self, store: Store) -> None:
         self._store, self._questions = store, store.questions
 
-    def snapshot(self, job_id: str) -> LiveSnapshot:
-        """Read the job's current state. Raises `UnknownAgent`."""
+    def snapshot(self, job_id: str, count: int | None = None) -> LiveSnapshot:
+        """Read the job's current state, with its first `count` agents or all. Raises `UnknownAgent`."""
         # The cursor first: a concurrent event is reported twice, never missed.
         cursor = self.last_event(job_id)
-        agents = self.agents(self._store.agents.ids([job_id]))
+        agents, left = self.part(job_id, 0, count)
         questions = self._questions.open(job_id)
         job = self._jobs([job_id], questions).get(job_id)
         if job is None:
             raise UnknownAgent(f"no job {job_id}; `swarm jobs` lists the existing jobs")
-        return LiveSnapshot(job_id, cursor, self._store.jobs.seq(job_id), job, agents, questions)
+        return LiveSnapshot(job_id, cursor, self._store.jobs.seq(job_id), job, agents, questions, left)
+
+    def part(self, job_id: str, after: int, count: int | None) -> tuple[dict[str, Row], int]:
+        """Read the job's next `count` agents after the first `after`, or all of them; also returns how many come later."""
+        ids = self._store.agents.ids([job_id])[after:]
+        found = ids[:count]
+        return self.agents(found), len(ids) - len(found)
 
     def patch(
         self, job_id: str, after: LiveSnapshot | Patch, events: Sequence[Event], *, at_work: bool = False

@@ -28,6 +28,8 @@ class LiveSnapshot:
     """Agent id → row, in the order of creation: parents before their children."""
     questions: Sequence[Question]
     """Open questions, oldest first."""
+    left: int = 0
+    """How many agents it lacks, the youngest ones."""
 
 
 @dataclass(frozen=True)

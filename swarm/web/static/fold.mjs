@@ -27,17 +27,24 @@ export function foldFleet(fleet, patch) {
 
 // -- a job -------------------------------------------------------------------------------------------------
 
-/** `events`: all events since the snapshot; `stale`: panel → how often its data has changed since. */
+/** `left`: how many agents, the youngest, are still to be loaded; `events`: all events since the snapshot; `stale`: panel → how
+ *  often its data has changed since. */
 export function newJob(snapshot) {
   return {
     id: snapshot.job.id,
     job: snapshot.job,
     agents: new Map(snapshot.agents.map((agent) => [agent.id, agent])),
+    left: snapshot.left ?? 0,
     questions: snapshot.questions,
     inbox: snapshot.inbox,
     events: [],
     stale: {},
   };
+}
+
+/** Add the next part of the job's agents. */
+export function addAgents(state, part) {
+  return { ...state, agents: new Map([...state.agents, ...part.agents.map((agent) => [agent.id, agent])]), left: part.left };
 }
 
 const KEPT_EVENTS = 5000;
@@ -50,7 +57,8 @@ export function foldJob(state, patch) {
   if (patch.events) next.events = appendNew(state.events, patch.events, eventKey).slice(-KEPT_EVENTS);
   if (patch.agents) {
     next.agents = new Map(state.agents);
-    for (const agent of patch.agents) next.agents.set(agent.id, agent);
+    // An agent that is still to be loaded comes in its place, with a later part.
+    for (const agent of patch.agents) if (!state.left || state.agents.has(agent.id)) next.agents.set(agent.id, agent);
   }
   if (patch.stale) {
     next.stale = { ...state.stale };

@@ -98,7 +98,7 @@ function Agents({ state, route }) {
   const hide = route.query.hide === "over";
   return html`<div class="split">
     <section class="pane tree-pane" aria-label="Agents of the job">
-      <div class="pane-head"><span>${number(state.agents.size, "agent")}</span>
+      <div class="pane-head"><span>${state.left ? `${state.agents.size} of ` : ""}${number(state.agents.size + state.left, "agent")}</span>
         <label class="check"><input type="checkbox" checked=${hide} onChange=${() => amend({ hide: hide ? "" : "over" })} /> hide ended agents</label></div>
       <${TreeView} tree=${tree} route=${route} folded=${folded} fold=${fold} />
     </section>

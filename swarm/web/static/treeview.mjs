@@ -39,7 +39,8 @@ export function TreeView({ tree, route, folded, fold }) {
   const view = useWindow(box, rows.length);
   const typed = useRef({ text: "", time: 0 });
   useEffect(() => setAt(null), [route.agent]);
-  useLayoutEffect(() => view.show(rows.findIndex((row) => row.id === route.agent)), [route.agent, view.height]);
+  const place = rows.findIndex((row) => row.id === route.agent);
+  useLayoutEffect(() => view.show(place), [route.agent, view.height, place < 0]);
 
   const focus = (index) => {
     setAt(rows[index].id);

@@ -1,12 +1,14 @@
 // The tab's state: the fleet, the open job and agent, and the connection. It follows the address, loads
 // snapshots, folds the stream's patches into them, and notifies components. It knows nothing of their looks.
 import { about, get } from "./api.mjs";
-import { addOlder, addPage, foldAgent, foldFleet, foldJob, isAtEnd, newAgent, newFleet, newJob } from "./fold.mjs";
+import { addAgents, addOlder, addPage, foldAgent, foldFleet, foldJob, isAtEnd, newAgent, newFleet, newJob } from "./fold.mjs";
 import { useEffect, useReducer } from "./html.mjs";
 import { currentRoute, go, onRoute } from "./route.mjs";
 import { Stream } from "./stream.mjs";
 
 export const PAGE = 200; // entries of a journal, or jobs, in one fetch
+const FIRST = 300; // agents in a job's snapshot: more than a screen shows
+const PART = 2000; // agents in each later fetch
 
 /** `link`: open, lost (no connection), away (Redis does not answer). `failed`: part → why it could not be loaded. */
 export const world = { fleet: null, job: null, agent: null, link: "open", failed: {}, loading: new Set(), reset: 0 };
@@ -97,7 +99,7 @@ const LOADERS = {
     return { at: { feed: listing.feed }, now: listing.now, found: newFleet(listing) };
   },
   async job() {
-    const snapshot = await get(`jobs/${wanted.job}/snapshot`);
+    const snapshot = await get(`jobs/${wanted.job}/snapshot`, { count: FIRST });
     return { at: { events: snapshot.events }, now: snapshot.now, found: newJob(snapshot) };
   },
   async agent() {
@@ -123,6 +125,7 @@ async function load(part) {
     Object.assign(cursors, at);
     world.loading.delete(part);
     tell({ [part]: held[part].reduce(FOLDS[part], found) });
+    if (part === "job") fill(id, ++fills);
   } catch (error) {
     if (wantedId(part) !== id) return;
     world.loading.delete(part);
@@ -130,6 +133,23 @@ async function load(part) {
     if (error.code === "redis_away" || error.code === "offline") setTimeout(() => retry(part, id), 2000);
   } finally {
     if (part === "fleet") listen();
+  }
+}
+
+let fills = 0;
+
+/** Load the rest of a large tree, part after part, while its beginning is shown. */
+async function fill(id, mine) {
+  const isOurs = () => mine === fills && world.job?.id === id && !world.loading.has("job");
+  while (isOurs() && world.job.left) {
+    held.job = [];
+    try {
+      const part = await get(`jobs/${id}/rows`, { after: world.job.agents.size, count: PART });
+      if (isOurs()) tell({ job: held.job.reduce(foldJob, addAgents(world.job, part)), failed: { ...world.failed, job: null } });
+    } catch (error) {
+      if (isOurs()) tell({ failed: { ...world.failed, job: error } });
+      await new Promise((again) => setTimeout(again, 2000));
+    }
   }
 }
 
@@ -172,7 +192,7 @@ function fold(patch) {
   const changes = { link: "open" };
   for (const part of ["fleet", "job", "agent"]) {
     const given = aboutWanted(part, patch);
-    if (given && world.loading.has(part)) held[part].push(given);
+    if (given && (world.loading.has(part) || world[part]?.left)) held[part].push(given);
     if (given && world[part]) changes[part] = FOLDS[part](world[part], given);
   }
   tell(changes);

@@ -8,6 +8,8 @@ const KNOWLEDGE = {
   blind: "the server states none; learned from its refusals",
   new: "nothing is known yet",
 };
+const WINDOWS = { start: "", refusal: " after a refusal", storm: " after a storm of overloads" };
+const HOLDS = { server: "as the server asked", refusal: "after a refusal", storm: "in a storm of overloads", operator: "by an operator" };
 
 export default function Limits({ data }) {
   if (!data.classes.length) return html`<p class="aside">No agent has asked a model yet.</p>`;
@@ -18,10 +20,10 @@ function Class({ one }) {
   const refused = [one.limited && `${one.limited} refused by a limit`, one.overloaded && `${one.overloaded} by overload`].filter(Boolean);
   return html`<section class="cost-table"><h2>${line(one.name, 80)} <span class="aside">${KNOWLEDGE[one.knowledge]}</span></h2>
     <div class="wide-table" tabindex="0" role="region" aria-label=${line(one.name, 80)}><table class="list">
-    <thead><tr><th scope="col">A minute</th><th scope="col" class="num">Stated</th><th scope="col" class="num">Kept to</th><th scope="col" class="num">Left now</th></tr></thead>
+    <thead><tr><th scope="col">A minute</th><th scope="col" class="num">Stated</th><th scope="col" class="num">Set here</th><th scope="col" class="num">Kept to</th><th scope="col" class="num">Left now</th></tr></thead>
     <tbody>${Object.entries(one.buckets).map(
       ([kind, bucket]) => html`<tr key=${kind}><th scope="row">${kind}</th>
-      ${["stated", "used", "left"].map((name) => html`<td key=${name} class="num">${bucket[name] === null ? "–" : count(bucket[name])}</td>`)}</tr>`,
+      ${["stated", "ceiling", "used", "left"].map((name) => html`<td key=${name} class="num">${bucket[name] === null ? "–" : count(bucket[name])}</td>`)}</tr>`,
     )}</tbody></table></div>
-    <p>${number(one.asking, "agent")} asking now${one.waiting ? `, ${one.waiting} waiting (${one.waiting_here} of this job)` : ", none waiting"}; ${[number(one.sent, "request") + " in all", ...refused].join(", ")}${one.window === null ? "" : `; ${one.window} at once after a storm of overloads`}${one.held_seconds ? `; held for ${one.held_seconds} s, as the server asked` : ""}.</p></section>`;
+    <p>${number(one.asking, "agent")} asking now${one.waiting ? `, ${one.waiting} waiting (${one.waiting_here} of this job)` : ", none waiting"}; ${[number(one.sent, "request") + " in all", ...refused].join(", ")}${one.window === null ? "" : `; ${one.window} at once${WINDOWS[one.window_cause]}`}${one.held_by ? `; held for ${one.held_seconds} s, ${HOLDS[one.held_by]}` : ""}.</p></section>`;
 }

@@ -6,15 +6,14 @@ lost, the batch is sought in the API's list by time and number of requests, and 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from swarm.capabilities.batching.batches import Batches, DueLots, Lot
 from swarm.core.errors import ModelError, PermanentModelError
 from swarm.core.log import EventLog
 from swarm.models.batches import POST_SECONDS, BatchLane
-from swarm.tasks import process
-from swarm.tasks.app import app
-from swarm.tasks.publish import carry_out
+from swarm.runtime.additions import Duty, WorkerHost, WorkerPart
 
 log = EventLog("swarm.batches")
 LOOK_EVERY_SECONDS = 1.0
@@ -25,17 +24,25 @@ _LONGEST_LOOK_SECONDS = 60.0
 _AT_ONCE = 100
 
 
+class BatchesOfWorker(WorkerPart):
+    """A worker's share of the batch lane."""
+
+    def duties(self, host: WorkerHost) -> Iterable[Duty]:
+        """Send and look at lots."""
+        return [Duty("batches", min(LOOK_EVERY_SECONDS, self.settings.batch_seconds), BatchSender(host))]
+
+
 class BatchSender:
     """Sends due lots and checks sent ones, once per call."""
 
-    def __init__(self, runtime: process.Runtime) -> None:
-        self._runtime, self._batches = runtime, Batches(runtime.store.keyspace)
-        self._soon = min(_FIRST_LOOK_SECONDS, runtime.settings.batch_seconds)
+    def __init__(self, host: WorkerHost) -> None:
+        self._host, self._batches = host, Batches(host.store.keyspace)
+        self._soon = min(_FIRST_LOOK_SECONDS, host.settings.batch_seconds)
 
     def __call__(self) -> None:
         if not self._batches.has_work():
             return
-        made = None if process.draining() else self._batches.make_lot(self._runtime.settings.batch_seconds)
+        made = None if self._host.is_draining() else self._batches.make_lot(self._host.settings.batch_seconds)
         if made is not None:
             self._send(*made)
         due = self._batches.due()
@@ -47,7 +54,7 @@ class BatchSender:
                 self._batches.note(lot, lot.batch, sure=lot.sure, again_in=2 * self._soon)
 
     def _lane(self, lot: Lot) -> BatchLane:
-        return self._runtime.model_at(lot.server or None).batches()
+        return self._host.model_at(lot.server or None).batches()
 
     def _send(self, lot: Lot, bodies: dict[str, Any]) -> None:
         try:
@@ -107,7 +114,7 @@ class BatchSender:
 
     def _answer(self, lot: Lot, replies: dict[str, Any]) -> None:
         if replies:
-            carry_out(app, self._runtime.store, self._batches.reply(lot, replies))
+            self._host.publish(self._batches.reply(lot, replies))
             if len(replies) == lot.count:
                 self._batches.close(lot)
 

@@ -4,24 +4,38 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx2
 
+from swarm.capabilities.webhooks.addresses import names_of
 from swarm.capabilities.webhooks.envelope import LONGEST_SECONDS, next_try_seconds, seal
 from swarm.capabilities.webhooks.notices import DueNotices, Webhooks
 from swarm.core.errors import ToolError
 from swarm.core.log import EventLog
 from swarm.core.settings import Settings
+from swarm.runtime.additions import Duty, WorkerHost, WorkerPart
 from swarm.store.store import Store
 from swarm.tools.web.page import post
 from swarm.tools.web.reach import find_reach
 
 log = EventLog("swarm.webhooks")
+ANNOUNCE_SECONDS = 2.5
+"""Interval between announcements of an address; a Redis that came back without data needs one."""
 DELIVER_SECONDS = 0.5
 """Interval between looks for due notices."""
 _GONE = 410
 _AT_ONCE = 8
+
+
+class WebhooksOfWorker(WorkerPart):
+    """A worker's deliveries, an address at a time."""
+
+    def duties(self, host: WorkerHost) -> Iterable[Duty]:
+        """Deliver to each address of the settings."""
+        for name in names_of(self.settings):
+            yield Duty(f"webhooks-{name}", DELIVER_SECONDS, Delivering(host.store, self.settings, name))
 
 
 class Delivering:
@@ -34,7 +48,12 @@ class Delivering:
         self._lease = settings.lease_seconds
         self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix=f"swarm-webhooks-{name}")
 
+        self._announce_at = 0.0
+
     def __call__(self) -> None:
+        if time.monotonic() >= self._announce_at:
+            self._webhooks.know([self._name])
+            self._announce_at = time.monotonic() + ANNOUNCE_SECONDS
         due = self._webhooks.due(self._name, _AT_ONCE, self._lease, LONGEST_SECONDS)
         # Errors that a delivery cannot handle, such as an unreachable Redis, are raised here; the lease returns the notice.
         for _ in self._pool.map(self._deliver, due):

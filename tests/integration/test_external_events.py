@@ -72,7 +72,7 @@ def test_the_first_event_of_a_key_stays_and_is_there_for_those_who_come_later(at
 def test_an_event_expires_and_so_does_waiting_for_it(at_work: Fleet) -> None:
     at_work.swarm.event("deploy/3", "gone", keep_seconds=0.05)
     client = at_work.swarm.store.keyspace.client
-    wait_for("it has expired", lambda: not client.exists("swarm:happening:deploy/3"))
+    wait_for("it has expired", lambda: not client.exists("swarm:external_event:deploy/3"))
     job = at_work.submit("wait briefly deploy/3", at_work.rehearse(WAITER))
     assert job.wait(30).text.startswith("The event 'deploy/3' did not come within 1 seconds")
     [result] = [entry for entry in at_work.swarm.journal(job.agents()[0].id) if isinstance(entry, ToolFinished)]

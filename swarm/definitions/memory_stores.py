@@ -14,6 +14,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
+from swarm.core.memo import look_at, look_for
 from swarm.definitions.catalogue import project_folders
 from swarm.definitions.model import MemoryScope
 
@@ -65,10 +66,14 @@ def find_project(workspace: Path) -> Path:
     """The project's folder: the main working tree of a linked worktree, else the repository's root."""
     root = project_folders(workspace)[-1]
     link = root / ".git"
+    look_for(link)
     try:
         if not link.is_file():
             return root
+        look_at(link)
         git = (root / link.read_text().removeprefix("gitdir:").strip()).resolve()
+        look_at(git / "gitdir")
+        look_at(git / "commondir")
         # A `.git` file can name any repository; it counts only if that repository knows this worktree.
         known = Path((git / "gitdir").read_text().strip())
         common = (git / (git / "commondir").read_text().strip()).resolve()

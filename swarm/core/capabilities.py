@@ -1,0 +1,73 @@
+"""The table of capabilities. Without its row in `TABLE` and its folder, an optional one does not exist for any other code.
+
+A row is the name of a folder of `swarm/capabilities`, whose `__init__` says what the capability offers, as a `Capability`. It imports
+nothing heavy: the parts are named as `module:name` and imported by those who use them. Layers above and below read this table; no
+other code imports an optional capability, except modules that a capability names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from importlib import import_module
+from typing import Any, NamedTuple
+
+ENGINE = ("governor", "context", "mapping")
+"""They are not optional: the store's steps count on slots at the model, a conversation without cuts would one day not fit its model,
+and maps are orders, which the client's functions return."""
+# In the order of their steps' turn; what cuts a conversation comes last.
+TABLE = (
+    "governor",
+    "mapping",
+    "team",
+    "hooks",
+    "memory",
+    "skills",
+    "mcp",
+    "outcomes",
+    "summaries",
+    "batching",
+    "webhooks",
+    "context",
+)
+
+
+class StepRow(NamedTuple):
+    """A step of the loop: its name, its place and its condition."""
+
+    name: str
+    home: str
+    """`module:callable`. It makes the step, or returns None if the agent does not need it."""
+    wanted: Callable[[Any], Any]
+    """Tells from data at hand whether the agent of this `Segment` may have it."""
+
+
+class Capability(NamedTuple):
+    """The offer of a capability, besides the Lua in its folder."""
+
+    steps: tuple[StepRow, ...] = ()
+    """Steps of the loop."""
+    tools: Callable[[], Iterable[Any]] = tuple
+    """Rows of the table of tools, each a `ToolRow`."""
+    order: str = ""
+    """`module:class` of its additions to an order, an `OrderPart` of `swarm.runtime.additions`."""
+    worker: str = ""
+    """`module:class` of its work in a worker besides agents, a `WorkerPart` of `swarm.runtime.additions`."""
+    reads: str = ""
+    """Module of `swarm.client` with reads."""
+    commands: Mapping[str, Mapping[str, str]] = {}
+    """Commands by section: name → `module:function` of `swarm.cli`."""
+    panels: str = ""
+    """`module:name` of its panels of the page, a tuple in `swarm.web.panels`."""
+
+
+@cache
+def capabilities() -> Mapping[str, Capability]:
+    """Return the offers of all capabilities, by name."""
+    return {name: import_module(f"swarm.capabilities.{name}").CAPABILITY for name in TABLE}
+
+
+def load(home: str) -> Any:
+    """Import and return the object at `module:name`."""
+    module, _, name = home.partition(":")
+    return getattr(import_module(module), name)
