@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-MAX_AGAIN = 2
+MAX_AGAIN = 5
 SOME_FAILED = 1
 """How pytest ends if tests have failed; any other number but 0 means that it could not run them all."""
 

@@ -77,7 +77,7 @@ def test_agents_go_to_the_worker_that_has_the_model(keyless: Fleet) -> None:
     able = keyless.start_worker(2, SWARM_BASE_URL=keyless.rehearse().url)
     view = _submit(keyless, "TREE depth=1 fanout=4 steps=2").wait(60)
     assert (view.state, view.text) == ("completed", "DONE 5")
-    assert able.text().count("agent.completed") == 5
+    wait_for("it has told of all", lambda: able.text().count("agent.completed") == 5)
 
 
 def test_many_that_nobody_can_serve_keep_nobody_from_being_served_and_no_worker_busy(keyless: Fleet) -> None:
@@ -105,7 +105,8 @@ def test_who_can_serve_has_its_messages_while_it_is_busy_and_others_work_on(keyl
     assert rehearsed.wait(30).text == "fine"
     assert slow.stats()["requests"] < 6, "the other worker has nothing else to do"
     assert {job.wait(60).text for job in jobs} == {"fine"}
-    assert "agents.fetched" in able.text() and slow.stats()["requests"] == 6
+    wait_for("it has told of them", lambda: "agents.fetched" in able.text())
+    assert slow.stats()["requests"] == 6
     store = keyless.swarm.store
     wait_for("nothing is left", lambda: not store.keyspace.client.zcard(store.keyspace.key("aside")))
 
