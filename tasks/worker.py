@@ -323,8 +323,9 @@ class Sweeper:
             self._orphans_at = time.monotonic() + ORPHAN_SWEEP_SECONDS
             kill_orphans(scratch_root(settings), partial(_is_alive, store))
         every = max(0.2, settings.sweep_seconds * 0.9)
-        turn = store.leases.begin_sweep(process.worker_name(), every, settings.lease_seconds)
+        turn = store.leases.begin_sweep(process.worker_name(), every, settings.lease_seconds, settings.full_share)
         known_at = time.monotonic()
+        carry_out(app, store, turn.effect)
         if turn.is_mine:
             self._look(every)
         return None if turn.next_end is None else max(0.0, known_at + turn.next_end + LATE_SECONDS - time.monotonic())

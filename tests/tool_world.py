@@ -11,6 +11,7 @@ from swarm.definitions.model import AgentDefinition
 from swarm.definitions.tools import row_of
 from swarm.store.connection import connect
 from swarm.store.store import Store
+from swarm.store.values import KeptOutput
 from swarm.tools import Tool, ToolContext, ToolResult
 from swarm.tools.registry import load_tool, validate_input
 
@@ -21,9 +22,9 @@ class KeptOutputs:
     def __init__(self) -> None:
         self.texts: dict[str, str] = {}
 
-    def keep(self, key: str, text: str) -> str:
+    def keep(self, key: str, text: str) -> KeptOutput:
         self.texts[f"output:{key}"] = text
-        return f"output:{key}"
+        return KeptOutput()
 
     def load(self, handle: str) -> str | None:
         return self.texts.get(handle)

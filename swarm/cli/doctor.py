@@ -189,7 +189,7 @@ def _check_redis(settings: Settings) -> Check:
         return Check(
             "Redis", False, f"{found}, a cluster", "use one Redis with replicas; a Redis Cluster does not work"
         )
-    worries = []
+    worries = [full] if (full := Swarm(settings).store.fleet.full()) else []
     if info.get("maxmemory_policy", "noeviction") != "noeviction":
         worries.append(f"it may evict data (maxmemory-policy {info['maxmemory_policy']}): set it to noeviction")
     if not info.get("aof_enabled"):

@@ -13,6 +13,7 @@ from swarm.core.errors import (
     BadMessageId,
     ConfigurationError,
     JobLost,
+    RedisFull,
     SwarmError,
     UnknownAgent,
     UnknownDefinition,
@@ -91,6 +92,8 @@ def _describe_redis_error(error: BaseException) -> str:
     from swarm.core.settings import load_settings
     from swarm.store.connection import ping_server
 
+    if type(error).__name__ == "OutOfMemoryError":
+        return str(RedisFull())
     try:
         ping_server(load_settings())
     except SwarmError as told:

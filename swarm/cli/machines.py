@@ -81,15 +81,15 @@ def show_status(as_json: JsonOption = False) -> None:
 
     settings = load_settings()
     found = status(settings)
-    asking, fleet, lacks, stranded = 0, {}, {}, {}
+    asking, fleet, lacks, stranded, full = 0, {}, {}, {}, ""
     if found.redis.running:
         swarm = Swarm(settings)
         asking, fleet, lacks = count_open(swarm).total(), swarm.fleet(), swarm.find_lacks()
-        stranded = Callbacks(swarm.store.keyspace).stranded()
+        stranded, full = Callbacks(swarm.store.keyspace).stranded(), swarm.store.fleet.full()
     if as_json:
         offers = {worker: dict(has.offers) for worker, has in fleet.items() if has.offers}
         broken = {worker: list(has.broken) for worker, has in fleet.items() if has.broken}
-        waiting = {"questions": asking, "unserved": lacks, "stranded": stranded}
+        waiting = {"questions": asking, "unserved": lacks, "stranded": stranded, "full": full}
         had = {"fleet": list(fleet), "offers": offers, "broken_tools": broken}
         print_json({**found.model_dump(mode="json"), **had, **waiting})
         return
@@ -107,6 +107,8 @@ def show_status(as_json: JsonOption = False) -> None:
         print_line(f"waits   {job_id}: no worker can run it: {lack}")
     if (more := len(lacks) - _SHOWN_LACKS) > 0:
         print_line(f"waits   {show_number(more, 'more job')} that no worker can run; --json has all")
+    if full:
+        print_line(f"full    {full}")
     for broker, jobs in stranded.items():
         print_line(f"waits   {explain_stranded(broker, jobs)}; {NAME_BROKER}")
 

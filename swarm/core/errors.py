@@ -34,6 +34,17 @@ class InvalidOption(ConfigurationError):
         super().__init__(message)
 
 
+class RedisFull(TransientError):
+    """Redis' memory is nearly used up: nothing new starts until some of it is free."""
+
+    def __init__(self, used: int | None = None, most: int | None = None) -> None:
+        room = f"{used / 2**20:,.0f} of {most / 2**20:,.0f} MiB" if used and most else "all of its memory"
+        super().__init__(
+            f"Redis uses {room}, so nothing new can start. Work that runs goes on, and its end or `swarm cancel` is always "
+            "possible. Raise maxmemory, or lower SWARM_RETENTION_SECONDS for later jobs."
+        )
+
+
 class RedisUnavailable(TransientError):
     """Redis cannot be reached or refuses the connection."""
 

@@ -70,8 +70,10 @@ step('import_past', function(job, what, request)
   elseif what == 'shared' then
     plant_part(job, given)
   elseif what == 'outputs' then
-    for name, text in pairs(given.texts) do redis.call('HSET', P .. ':outputs:' .. given.id, name, text) end
-    planted(P .. ':outputs:' .. given.id)
+    for name, text in pairs(given.texts) do
+      if redis.call('HSETNX', outputs.key(given.id), name, text) == 1 then redis.call('RPUSH', outputs.order_key(given.id), name) end
+    end
+    planted(outputs.key(given.id)); planted(outputs.order_key(given.id))
   end
   return { 'ok' }
 end)

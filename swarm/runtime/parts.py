@@ -21,6 +21,7 @@ from swarm.runtime.steps import Step, make_steps
 from swarm.runtime.toolbox import Toolbox
 from swarm.runtime.workspace_sync import WorkspaceSync
 from swarm.store.documents import read_once
+from swarm.store.values import OutputBounds
 from swarm.tools.outputs import Outputs
 
 
@@ -61,7 +62,10 @@ class Parts:
     def outputs(self) -> Outputs:
         """Outputs too large for the conversation."""
         spec = self.segment.spec
-        return Outputs(self.segment.store, self.segment.claim, spec.parent_id if spec.fork is not None else None)
+        settings = self.segment.settings
+        bounds = OutputBounds(settings.agent_outputs_mib << 20, settings.job_outputs_mib << 20)
+        inherited = spec.parent_id if spec.fork is not None else None
+        return Outputs(self.segment.store, self.segment.claim, bounds, inherited)
 
     @cached_property
     def files(self) -> WorkspaceSync:

@@ -291,6 +291,8 @@ def refuse(plan: Spawning, answer: NotSpawned, max_agents: int) -> None:
             chosen = [call_id for call_id, agent_id in ids.items() if agent_id == answer.child]
         case "depth":
             text, chosen = notes.TOO_DEEP, fresh
+        case "full":
+            text, chosen = notes.NO_ROOM, fresh
         case "team":
             text = notes.NO_TEAM
             chosen = [i for i, child in plan.children.items() if isinstance(child, AgentSpec) and child.teammate]

@@ -211,8 +211,8 @@ class AgentStore:
         match answer[0]:
             case "limit" | "children" as why:
                 return NotSpawned(why, room=max(0, int(answer[1])))
-            case "depth":
-                return NotSpawned("depth")
+            case "depth" | "full" as why:
+                return NotSpawned(why)
             case "name" | "resume" as why:
                 return NotSpawned(why, child=answer[1], detail=answer[2])
             case "team":

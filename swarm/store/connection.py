@@ -25,7 +25,7 @@ from redis.backoff import ExponentialWithJitterBackoff
 from redis.retry import Retry
 from redis.sentinel import Sentinel, SentinelConnectionPool
 
-from swarm.core.errors import ConfigurationError, RedisUnavailable
+from swarm.core.errors import ConfigurationError, RedisFull, RedisUnavailable
 from swarm.core.settings import Settings
 
 OLDEST_VERSION = (7, 0)
@@ -244,9 +244,14 @@ def refuse_old_server(client: redis.Redis, error: redis.ResponseError) -> None:
 
 @contextmanager
 def explained(client: redis.Redis) -> Iterator[None]:
-    """Convert errors from a Redis that does not answer into `RedisUnavailable`; costs nothing while it does."""
+    """Convert errors from a Redis that does not answer into `RedisUnavailable`, and from a full one into `RedisFull`.
+
+    Costs nothing while it answers.
+    """
     try:
         yield
+    except redis.exceptions.OutOfMemoryError:
+        raise RedisFull from None
     except (redis.RedisError, OSError) as error:
         try:
             ping_or_raise(client)

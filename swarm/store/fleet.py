@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from swarm.agent.needs import Has
+from swarm.core.errors import RedisFull
 from swarm.store.keyspace import Keyspace
 from swarm.store.values import Signals
 
@@ -62,6 +63,11 @@ class FleetStore:
         """The messages of a queue and of all workers' own queues, as the broker wrote them."""
         names = [queue, *(f"{queue}.{worker}" for worker in self.staffed())]
         return [raw for entries in self._keyspace.each("lrange", names, 0, -1) for raw in entries]
+
+    def full(self) -> str:
+        """Why nothing new starts: Redis is nearly full; empty if it has room."""
+        used, _, most = (self._keyspace.client.get(self._keyspace.key("full")) or "").partition(" ")
+        return str(RedisFull(int(used), int(most))) if used else ""
 
     def hub_mark(self, *, make: bool = False) -> str:
         """The mark by which a hub knows this Redis; empty if there is none. With `make`, make a missing one."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Unpack
 
 from swarm.agent.spec import AgentSpec
-from swarm.core.errors import ConfigurationError, UnknownAgent, UnknownBroker, WebhookRefused
+from swarm.core.errors import ConfigurationError, RedisFull, UnknownAgent, UnknownBroker, WebhookRefused
 from swarm.core.plain import clean
 from swarm.core.records import JOB_FIELDS, JobView, ListedState, read_job
 from swarm.store.callbacks import Callbacks
@@ -82,6 +82,8 @@ class JobStore:
         if answer[0] == "document":
             texts = json.dumps({name: [digest, (documents or {})[name]] for name, digest in carried.items()})
             answer = self._keyspace.run("submit", *given, catalogue, texts, json.dumps(list(others.items())), webhook)
+        if answer[0] == "full":
+            raise RedisFull(*answer[1:])
         if answer[0] == "broker" and (callback := terms.get("callback")) is not None:
             raise UnknownBroker(callback.broker, Callbacks(self._keyspace).known())
         if answer[0] == "webhook":

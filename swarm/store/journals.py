@@ -17,7 +17,7 @@ from swarm.core.records import Counters, VerdictView
 from swarm.store.keyspace import Keyspace, check_claim, no_agent
 from swarm.store.prefixes import Prefixes
 from swarm.store.slots import CallEnd, SlotReservation, read_slot
-from swarm.store.values import Appended, Claim, Signals
+from swarm.store.values import Appended, Claim, KeptOutput, OutputBounds, Signals
 
 _PAGE = 500
 """Entries fetched at a time."""
@@ -212,9 +212,14 @@ class JournalStore:
             return Appended(None, Signals())
         return Appended(int(answer[1]), Signals(publish=answer[2]))
 
-    def keep_output(self, claim: Claim, key: str, text: str) -> None:
+    def keep_output(self, claim: Claim, key: str, text: str, bounds: OutputBounds) -> KeptOutput:
         """Keep a text too long for the conversation until the agent's record expires. Raises as `append`."""
-        check_claim(self._keyspace.run("keep_output", claim.agent_id, claim.generation, key, clean_text(text)), claim)
+        given = (claim.agent_id, claim.generation, key, clean_text(text), bounds.agent, bounds.job)
+        answer = self._keyspace.run("keep_output", *given)
+        check_claim(answer, claim)
+        if answer[0] == "over":
+            return KeptOutput(over=answer[1], bound=int(answer[2]))
+        return KeptOutput(dropped=answer[1])
 
     def load_output(self, agent_id: str, key: str) -> str | None:
         """Load a kept text."""

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from swarm.store.keyspace import Keyspace
-from swarm.store.values import Rescue, SweepTurn
+from swarm.store.values import Rescue, Signals, SweepTurn
 
 _GRACE_SECONDS = 8.0
 """Time after an outage to notice a hung connection, reconnect, and renew the leases of its worker."""
@@ -59,14 +59,16 @@ class LeaseStore:
             self._keyspace.client.zcount(self._keyspace.key("ready"), "-inf", self._keyspace.now() - age_seconds)
         )
 
-    def begin_sweep(self, worker: str, seconds: float, lease_seconds: float) -> SweepTurn:
+    def begin_sweep(self, worker: str, seconds: float, lease_seconds: float, full_share: float = 1.0) -> SweepTurn:
         """Ask to sweep: at most one worker may for `seconds`, or until a lease expires.
 
-        After an outage, in which no lease could be renewed, workers first get time to renew theirs.
+        After an outage, in which no lease could be renewed, workers first get time to renew theirs. With `full_share` of its memory used,
+        Redis counts as full.
         """
         gap = longest_gap(seconds, lease_seconds)
-        mine, next_end = self._keyspace.run("begin_sweep", worker, seconds, gap, min(lease_seconds, _GRACE_SECONDS))
-        return SweepTurn(bool(mine), float(next_end) if next_end else None)
+        grace = min(lease_seconds, _GRACE_SECONDS)
+        publish, mine, next_end = self._keyspace.run("begin_sweep", worker, seconds, gap, grace, full_share)
+        return SweepTurn(bool(mine), float(next_end) if next_end else None, Signals(publish))
 
     def rescue(
         self,

@@ -226,6 +226,28 @@ class SweepTurn:
     is_mine: bool
     next_end: float | None
     """Seconds until the next lease expires unless renewed; None: no agent is running."""
+    effect: Signals = Signals()
+    """What waited for room in Redis and goes on."""
+
+
+@dataclass(frozen=True)
+class OutputBounds:
+    """Most bytes of kept outputs, of an agent and of all agents of its job."""
+
+    agent: int
+    job: int
+
+
+@dataclass(frozen=True)
+class KeptOutput:
+    """The answer to an agent that keeps an output."""
+
+    dropped: Sequence[str] = ()
+    """Keys of older outputs that made room."""
+    over: Literal["", "agent", "job", "Redis"] = ""
+    """Whose bound left no room: the output was not kept."""
+    bound: int = 0
+    """That bound in bytes."""
 
 
 @dataclass(frozen=True)
@@ -240,7 +262,7 @@ class GoOn:
 class NotSpawned:
     """No child was made, for this reason; the caller may ask again for fewer."""
 
-    why: Literal["limit", "children", "depth", "name", "resume", "team"]
+    why: Literal["limit", "children", "depth", "full", "name", "resume", "team"]
     child: str = ""
     """The child with a taken name, that cannot continue, or that would need a team."""
     detail: str = ""

@@ -8,7 +8,7 @@ from swarm.agent.entries import Entry
 from swarm.agent.items import as_text
 from swarm.agent.transcript import tell
 from swarm.store.store import Store
-from swarm.store.values import Claim
+from swarm.store.values import Claim, KeptOutput, OutputBounds
 from swarm.workspace import OUTPUT_PREFIX
 
 MAX_OUTPUT_CHARACTERS = 50_000
@@ -28,15 +28,14 @@ def tell_past(entries: Iterable[Entry]) -> str:
 class Outputs:
     """The outputs of one agent that are too long for its conversation."""
 
-    def __init__(self, store: Store, claim: Claim, inherited: str | None = None) -> None:
-        self._store, self._claim = store, claim
+    def __init__(self, store: Store, claim: Claim, bounds: OutputBounds, inherited: str | None = None) -> None:
+        self._store, self._claim, self._bounds = store, claim, bounds
         self._inherited = inherited
         """The agent whose conversation it began with, and so the handles in it."""
 
-    def keep(self, key: str, text: str) -> str:
-        """Keep `text` and return its handle, `output:KEY`. Raises `NotOwner` or `AgentCancelled`."""
-        self._store.journals.keep_output(self._claim, key, text)
-        return f"{OUTPUT_PREFIX}{key}"
+    def keep(self, key: str, text: str) -> KeptOutput:
+        """Keep `text` under the handle `output:KEY`, if there is room. Raises `NotOwner` or `AgentCancelled`."""
+        return self._store.journals.keep_output(self._claim, key, text, self._bounds)
 
     def load(self, handle: str) -> str | None:
         """The text kept under `handle`, or None; `output:past` is the agent's whole journal."""
@@ -51,7 +50,7 @@ def fit(outputs: Outputs, key: str, text: str) -> str:
     """`text` itself if it is short enough; else its head and tail around a line that says how to read the rest."""
     if len(text) <= MAX_OUTPUT_CHARACTERS:
         return text
-    handle = outputs.keep(key, text)
+    kept = outputs.keep(key, text)
     room = MAX_OUTPUT_CHARACTERS - _NOTE_ROOM
     head_end = int(room * _HEAD_SHARE)
     tail_start = len(text) - (room - head_end)
@@ -62,9 +61,22 @@ def fit(outputs: Outputs, key: str, text: str) -> str:
     first_line = text.count("\n", 0, head_end) + 1
     note = (
         f"[… {len(left_out):,} of {len(text):,} characters ({left_out.count(chr(10)):,} lines) left out here. "
-        f'Read(file_path="{handle}", offset={first_line}, limit=500) pages through the whole output …]'
+        f"{_tell_kept(kept, f'{OUTPUT_PREFIX}{key}', first_line)} …]"
     )
     return f"{text[:head_end].rstrip(chr(10))}\n{note}\n{text[tail_start:]}"
+
+
+def _tell_kept(kept: KeptOutput, handle: str, first_line: int) -> str:
+    """Say how to read the whole output, or why it was not kept."""
+    if kept.over == "Redis":
+        return "They are lost: the fleet's memory is nearly full. Write long outputs into a file, and read that"
+    if kept.over:
+        whose = "you" if kept.over == "agent" else "all agents of this job"
+        return f"They are lost: {whose} can keep {kept.bound / 2**20:,.0f} MiB of outputs. Write long outputs into a file, and read that"
+    how = f'Read(file_path="{handle}", offset={first_line}, limit=500) pages through the whole output'
+    if not kept.dropped:
+        return how
+    return f"{how}. No longer kept, to make room: {', '.join(OUTPUT_PREFIX + key for key in kept.dropped)}"
 
 
 def _near(found: int, otherwise: int) -> int:

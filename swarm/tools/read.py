@@ -111,7 +111,9 @@ def _page_of_file(
 def _read_output(ctx: ToolContext, handle: str, offset: int, limit: int) -> ToolResult:
     text = ctx.outputs.load(handle)
     if text is None:
-        raise ToolError(f"nothing is kept under {handle}; the handle is in the note of the output that was cut")
+        raise ToolError(
+            f"nothing is kept under {handle}; the handle is in the note of the output that was cut, and later outputs may have taken its room"
+        )
     if not text:
         return ToolResult(text=f"[{handle} is empty]")
     return ToolResult(text=page_lines(ctx, folded_lines(text), offset, limit))

@@ -12,6 +12,7 @@ import pytest
 from swarm.agent.entries import Prompt
 from swarm.core.errors import AgentCancelled, NotOwner
 from swarm.store.store import Store
+from swarm.store.values import OutputBounds
 from swarm.tools.outputs import Outputs
 from tests.fleet import Fleet
 from tests.job_world import JobWorld
@@ -42,7 +43,7 @@ STEPS: dict[str, Callable[[JobWorld, str], object]] = {
     "stop": lambda world, claim: world.store.agents.cancel(
         world.ids["ben"], "no need", by=(world.ids["ada"], world.claims[claim].generation)
     ),
-    "output": lambda world, claim: Outputs(world.store, world.claims[claim]).keep("key", claim),
+    "output": lambda world, claim: Outputs(world.store, world.claims[claim], OutputBounds(99, 99)).keep("key", claim),
     "journal": lambda world, claim: world.store.journals.append(
         world.claims[claim], world.lengths["ada"] + 1, [Prompt(text=claim)]
     ),

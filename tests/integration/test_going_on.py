@@ -15,7 +15,7 @@ from swarm.agent.journaled import Condition
 from swarm.core.errors import AgentCancelled
 from swarm.mailbox import Receiver
 from swarm.store.store import Store
-from swarm.store.values import Claim, Counters, OutgoingMessage, Refused
+from swarm.store.values import Claim, Counters, OutgoingMessage, OutputBounds, Refused
 from tests.fleet import Fleet
 from tests.job_world import JobWorld
 
@@ -151,9 +151,9 @@ def test_a_place_that_was_given_to_one_that_is_cancelled_goes_to_the_next(unmann
 
 def test_an_output_expires_with_its_job_and_none_is_kept_after_the_end(world: JobWorld) -> None:
     outputs = world.store.keyspace.key("outputs", world.ids["low"])
-    world.store.journals.keep_output(world.claims["low"], "early", "text")
+    world.store.journals.keep_output(world.claims["low"], "early", "text", OutputBounds(99, 99))
     assert world.store.keyspace.client.ttl(outputs) == -1
     world.end("root")
     assert 0 < world.store.keyspace.client.ttl(outputs) <= 60
     with pytest.raises(AgentCancelled):
-        world.store.journals.keep_output(world.claims["low"], "late", "text")
+        world.store.journals.keep_output(world.claims["low"], "late", "text", OutputBounds(99, 99))

@@ -44,7 +44,7 @@ step('settle_aside', function(call, input, output)
   end
   governor.settle_call('', call)
   return { publish }
-end)
+end, { when_full = true })
 
 -- Serve the classes that may have room now.
 -- Returns {publish, seconds until the next may have room, or ''}
@@ -54,7 +54,7 @@ step('serve_classes', function()
   end
   local next = redis.call('ZRANGE', P .. ':governor:due', 0, 0, 'WITHSCORES')
   return { publish, next[2] and tostring(math.max(0, tonumber(next[2]) - NOW)) or '' }
-end)
+end, { when_full = true })
 
 -- The view for people: the account of each class, its slots, and for each job its agents in line.
 -- Returns {class, account JSON, slots, {job, number, ...}, ...}, last used first; forgets classes unused for long

@@ -84,4 +84,4 @@ step('cancel_map', function(map)
   local roots = {}
   for _, job in ipairs(redis.call('ZRANGE', maps.key(map, 'running'), 0, -1)) do roots[#roots + 1] = job_field(job, 'root') end
   return { 'ok', roots }
-end)
+end, { when_full = true })

@@ -2,6 +2,7 @@
 -- begins the next line, so a map continues without a watcher.
 --
 -- P:maps            zset    all maps by creation time
+-- P:maps:waiting    set     maps whose next lines wait for room in Redis
 -- P:map:ID          hash    state: gathering -> running -> completed | stopped (budget spent) | cancelled; created, ended, total,
 --                           fresh (the next line that was never begun), max_running, budget; the common parts of all its jobs: `job`, `agent`, `spec` (JSON objects),
 --                           seconds, definitions, carried, documents (hashes); its counts: completed, failed, cost …
@@ -16,6 +17,7 @@
 
 -- Most lines that one step begins: each end begins as many again, so a map soon reaches its size.
 local LINES_AT_ONCE = 20
+local MAPS_AT_ONCE = 5
 local MAP_PARTS = { 'lines', 'waiting', 'running', 'tried', 'failed', 'results' }
 
 function maps.key(map, part) return P .. ':map:' .. map .. (part and ':' .. part or '') end
@@ -59,6 +61,10 @@ function maps.begin_lines(map)
   local state, most, budget, cost, seconds, total, fresh =
     read(maps.key(map), 'state', 'max_running', 'budget', 'cost', 'retention', 'total', 'fresh')
   local begun, running = 0, redis.call('ZCARD', maps.key(map, 'running'))
+  if state == 'running' and room.lack() then
+    redis.call('SADD', P .. ':maps:waiting', map)
+    return 0
+  end
   while state == 'running' and running < tonumber(most) and begun < LINES_AT_ONCE do
     local unbegun = total - fresh + 1
     local left = unbegun + redis.call('LLEN', maps.key(map, 'waiting'))
@@ -112,6 +118,14 @@ local function end_line(map, job, root)
   end
   maps.begin_lines(map)
 end
+
+at_sweep(function()
+  for _ = 1, MAPS_AT_ONCE do
+    local map = redis.call('SPOP', P .. ':maps:waiting')
+    if not map then return end
+    if redis.call('EXISTS', maps.key(map)) == 1 then maps.begin_lines(map) end
+  end
+end)
 
 at_end(function(job, id)
   local root, map = job_fields(job, 'root', 'map')

@@ -177,4 +177,4 @@ step('memory_purge', function(memory_store, page)
     redis.call('DEL', memory.key(memory_store))
   end
   return 'ok'
-end)
+end, { when_full = true })

@@ -23,6 +23,7 @@ from swarm.core.records import AgentView
 from swarm.definitions.model import Outcome
 from swarm.runtime.steps import Step, Turn
 from swarm.store.values import Signals
+from swarm.workspace import OUTPUT_PREFIX
 
 
 class OutcomeStep(Step):
@@ -62,7 +63,9 @@ class OutcomeStep(Step):
             self._note(Verdict(by="check", attempt=attempt, passed=False, void=True, summary=summary))
             return
         output, context = ran.output, ran.context
-        handle = context.outputs.keep(context.tool_use_id, output) if len(output) > messages.SHOWN_OUTPUT else ""
+        is_long = len(output) > messages.SHOWN_OUTPUT
+        kept = is_long and not context.outputs.keep(context.tool_use_id, output).over
+        handle = f"{OUTPUT_PREFIX}{context.tool_use_id}" if kept else ""
         summary = messages.sum_up_check(outcome.check, ran.exit_code, ran.timed_out, outcome.check_seconds)
         report = messages.cut_output(output, handle)
         self._note(

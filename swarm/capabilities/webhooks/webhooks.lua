@@ -20,7 +20,7 @@ step('know_webhooks', function(names)
   for _, name in ipairs(cjson.decode(names)) do redis.call('ZADD', webhooks.key(), NOW, name) end
   redis.call('ZREMRANGEBYSCORE', webhooks.key(), '-inf', NOW - webhooks.NAMED_SECONDS)
   return 'ok'
-end)
+end, { when_full = true })
 
 -- Take the notices that are due at an address. Each is offered again after `lease` seconds, unless it is settled or put off;
 -- one older than `longest` seconds is given up.
@@ -41,10 +41,10 @@ step('due_webhooks', function(name, most, lease, longest)
     end
   end
   return found
-end)
+end, { when_full = true })
 
 -- Settle a delivered notice.
-step('settle_webhook', function(name, id) forget(name, id) return 'ok' end)
+step('settle_webhook', function(name, id) forget(name, id) return 'ok' end, { when_full = true })
 
 -- Put off an undelivered notice: it is due again after so many seconds, or never (`after` is '').
 step('put_off_webhook', function(name, id, after, why)
@@ -56,7 +56,7 @@ step('put_off_webhook', function(name, id, after, why)
     redis.call('ZADD', webhooks.key(name), 'XX', NOW + tonumber(after), id)
   end
   return 'ok'
-end)
+end, { when_full = true })
 
 -- Queue a test notice for an address.
 step('test_webhook', function(name, id, notice)

@@ -10,4 +10,4 @@ step('announce', function(worker, has, offers, seconds)
     redis.call('ZREM', silent, gone)
   end
   return 'ok'
-end)
+end, { when_full = true })

@@ -12,7 +12,7 @@ step('set_aside', function(id, seconds)
   admission.line_up(job)
   admission.lay_aside(id, tonumber(seconds))
   return { publish }
-end)
+end, { when_full = true })
 
 -- Take some agents for a worker that can run them. An agent whose job has no place returns to the line.
 -- Returns {publish, taken}
@@ -32,7 +32,7 @@ step('take_aside', function(ids)
     end
   end
   return { publish, taken }
-end, { list_after = 0 })
+end, { when_full = true, list_after = 0 })
 
 -- Record a running agent's needs from now on, as JSON, and those of them that not every worker offers.
 -- Returns {'ok'} | {'cancelled'} | {'stale'}

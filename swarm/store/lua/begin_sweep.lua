@@ -1,5 +1,6 @@
 -- Begin a sweep for lost agents, unless another worker has begun one within `seconds`, or since a lease expired.
--- Returns {1 if it is this worker's turn, seconds until the next lease expires unless renewed; '' if there is none}.
+-- Measures Redis' memory; `share` of its limit counts as full.
+-- Returns {publish, 1 if it is this worker's turn, seconds until the next lease expires unless renewed; '' if there is none}.
 -- P:pulse is the time of the last sweep. If it is missing or long ago, Redis was away (or no worker was running), and no lease could be
 -- renewed: surviving workers get `grace_seconds` to renew theirs before their agents are given to others.
 
@@ -11,10 +12,10 @@ local function next_end()
   return found[2] and math.max(SHORTEST_SECONDS, tonumber(found[2]) - NOW)
 end
 
-step('begin_sweep', function(worker, seconds, longest_gap_seconds, grace_seconds)
+step('begin_sweep', function(worker, seconds, longest_gap_seconds, grace_seconds, share)
   local lock = P .. ':rescue-lock'
   local milliseconds = math.max(1, math.floor(tonumber(seconds) * 1000))
-  if not redis.call('SET', lock, worker, 'NX', 'PX', milliseconds) then return { 0, tostring(next_end() or '') } end
+  if not redis.call('SET', lock, worker, 'NX', 'PX', milliseconds) then return { publish, 0, tostring(next_end() or '') } end
   local before = redis.call('GET', P .. ':pulse')
   redis.call('SET', P .. ':pulse', NOW)
   if not before or NOW - tonumber(before) > tonumber(longest_gap_seconds) then
@@ -25,5 +26,6 @@ step('begin_sweep', function(worker, seconds, longest_gap_seconds, grace_seconds
   end
   local next = next_end()
   if next then redis.call('PEXPIRE', lock, math.max(1, math.min(milliseconds, math.floor(next * 1000)))) end
-  return { 1, tostring(next or '') }
-end)
+  room.sweep(tonumber(share))
+  return { publish, 1, tostring(next or '') }
+end, { when_full = true })

@@ -5,7 +5,7 @@ step('know_brokers', function(names)
     if redis.call('ZCARD', callbacks.key(name)) == 0 then redis.call('ZREM', P .. ':brokers', name) end
   end
   return 'ok'
-end)
+end, { when_full = true })
 
 -- Brokers with due callbacks that no worker has named for `silent` seconds. Returns {broker, jobs, broker, jobs…}
 step('stranded_callbacks', function(silent)
@@ -36,7 +36,7 @@ step('due_callbacks', function(broker, most)
     end
   end
   return found
-end)
+end, { when_full = true })
 
 -- Mark a callback as done (`after` is ''), or postpone it for `after` seconds.
 step('settle_callback', function(job, after)
@@ -48,4 +48,4 @@ step('settle_callback', function(job, after)
     redis.call('ZADD', callbacks.key(broker), 'XX', NOW + tonumber(after), job)
   end
   return 'ok'
-end)
+end, { when_full = true })

@@ -18,4 +18,4 @@ step('cancel', function(id, reason, by, gen)
     if endings.settle(job) then rest[1] = job end
   end
   return { 'ok', publish, kill, rest }
-end)
+end, { when_full = true })

@@ -53,4 +53,4 @@ step('claim', function(id, worker, lease_seconds, token, told)
   moved = false
   emit(job, 'running', id, 'worker', worker, 'gen', gen)
   return granted(id, job, gen, spec, unread, length, started)
-end, { list_after = 4 })
+end, { when_full = true, list_after = 4 })

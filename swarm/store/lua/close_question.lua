@@ -21,4 +21,4 @@ step('close_question', function(id, state, answer, reason, mode, by, lasting)
   redis.call('HSET', questions.key(id), 'lasting', lasting)
   if lasting == '1' and rule ~= '' then redis.call('RPUSH', job_key(job, 'rules'), rule) end
   return { 'ok', publish }
-end)
+end, { when_full = true })

@@ -5,7 +5,6 @@
 -- P:journal:ID           stream  its journal: `e`, an entry, and `seq`; ids 1-0, 2-0, … chosen by the writer (XADD refuses an id that exists)
 -- P:children:ID          set     ids of the agents it spawned
 -- P:await:ID             set     children whose end it still waits for while parked
--- P:outputs:ID           hash    its tool outputs too long for the conversation
 -- P:mail:ID              stream  its mailbox: from, name, kind, body, reply_to; ids by the server; never trimmed
 -- P:job:ID               hash    one job: state, root, limits, counters of the whole tree, result
 -- P:job:ID:agents        zset    its agents by creation time
@@ -30,7 +29,7 @@
 -- P:deadlines            zset    jobs with a wall-time limit, by the time of the next action: rescue.lua
 -- P:api_keys             hash    digest -> JSON {name, scopes, …}: keys of the HTTP API
 -- P:workers, P:workers:silent  hash, zset  each worker's capabilities, and when it counts as gone
--- The index of jobs, admission to the queue, documents, endings, the budget, questions, the board, the team and the scratchpad: see the parts of those names.
+-- The index of jobs, the room in Redis, kept outputs, admission to the queue, documents, endings, the budget, questions, the board, the team and the scratchpad: see the parts of those names.
 --
 -- States: queued -> running -> parked -> queued -> ... -> completed | failed | cancelled | timed_out.
 -- A terminal state is never overwritten. A message to an ended agent that was not cancelled begins its next run, which its journal records
@@ -73,12 +72,14 @@ local left_at_once
 -- Make `run` callable under `name`; its parameters are the call's arguments, in order, as text.
 --   options.list_after  number of parameters; further arguments come as one list, which may exceed Lua's stack
 --   options.reads       it changes nothing, and the server enforces that
+--   options.when_full   it runs although Redis' memory is used up, because it ends, frees, answers or hands over, or says who is alive
 local function step(name, run, options)
-  local plain = options and options.list_after
+  options = options or {}
+  local plain = options.list_after
   redis.register_function({
     -- LIBRARY is the library's name with the hash of its source; the first line of each library sets it.
     function_name = LIBRARY .. '_' .. name,
-    flags = options and options.reads and { 'no-writes' } or {},
+    flags = { options.reads and 'no-writes' or options.when_full and 'allow-oom' },
     callback = function(_, arguments)
       local time = redis.call('TIME')
       P, NOW, publish, kill, rest, once = arguments[1], tonumber(time[1]) + tonumber(time[2]) / 1e6, {}, {}, {}, {}
@@ -164,6 +165,11 @@ local idling = {
   -- A teammate is idle now. Returns the numbers of the tasks that it keeps.
   leave = function(job, id) return {} end,
 }
+
+local sweepers = {}
+
+-- Call `act()` in each sweep while Redis has room.
+local function at_sweep(act) sweepers[#sweepers + 1] = act end
 
 local enders = {}
 local parts = { 'agents', 'running', 'line', 'called', 'ending', 'names', 'requests', 'answers', 'rules', 'questions', 'keys', 'seq' }

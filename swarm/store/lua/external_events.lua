@@ -20,4 +20,4 @@ step('happen', function(key, data, by, seconds, token)
   end
   redis.call('HSET', external_events.external_event_key(key), 'answered', cjson.encode(answered))
   return { 'ok', publish, answered }
-end)
+end, { when_full = true })

@@ -33,4 +33,4 @@ step('finish', function(id, gen, number, entry, state, text, reason, unless_mail
   endings.end_agent(id, state, text, reason, false)
   for i = #kill, 1, -1 do if kill[i] == id then table.remove(kill, i) end end
   return { 'ok', publish, kill, rest }
-end)
+end, { when_full = true })

@@ -11,4 +11,4 @@ step('hand_over', function(id, gen, why, last)
   admission.put_on_queue(id)
   emit(job, 'handed_over', id, 'why', why)
   return { 'ok', publish }
-end)
+end, { when_full = true })

@@ -1,8 +1,10 @@
 -- Keep an output of a running agent that is too long for its conversation; it expires with all keys of the agent.
--- Returns {'ok'} | {'cancelled'} | {'stale'}
-step('keep_output', function(id, gen, key, text)
+--   most, most_of_job  bytes of all outputs of the agent, and of its job
+-- Returns {'ok', dropped keys} | {'over', 'agent' | 'job' | 'Redis', bound in bytes}: it was not kept | {'cancelled'} | {'stale'}
+step('keep_output', function(id, gen, key, text, most, most_of_job)
   local refused = agents.refusal(id, gen, {})
   if refused then return { refused } end
-  redis.call('HSET', P .. ':outputs:' .. id, key, text)
-  return { 'ok' }
+  local lack = room.lack()
+  if lack then return { 'over', 'Redis', lack[2] } end
+  return outputs.keep(id, field(id, 'job'), key, text, tonumber(most), tonumber(most_of_job))
 end)

@@ -13,4 +13,4 @@ step('mark_read', function(job, up_to)
   end
   if marked > 0 then redis.call('HSET', job_key(job), 'read', cursor) end
   return { 'ok', subtract(job_key(job), 'unread', marked) }
-end)
+end, { when_full = true })

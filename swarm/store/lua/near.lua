@@ -27,7 +27,7 @@ step('send_near', function(seconds, ids)
     found[i] = near or ''
   end
   return found
-end, { list_after = 1 })
+end, { when_full = true, list_after = 1 })
 
 -- Take up to `most` agents that their host's workers left too long, for a worker that can run them now. Returns their ids.
 step('take_late', function(most)
@@ -37,4 +37,4 @@ step('take_late', function(most)
     if field(id, 'state') == 'queued' then taken[#taken + 1] = id end
   end
   return taken
-end)
+end, { when_full = true })

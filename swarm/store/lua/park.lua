@@ -107,4 +107,4 @@ step('park', function(id, gen, number, entry, condition)
       tasks = #held > 0 and held or nil }, id, name or id)
   end
   return { 'parked', publish }
-end)
+end, { when_full = true })

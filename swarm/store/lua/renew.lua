@@ -10,4 +10,4 @@ step('renew', function(worker, lease_seconds, ids)
     end
   end
   return lost
-end, { list_after = 2 })
+end, { when_full = true, list_after = 2 })

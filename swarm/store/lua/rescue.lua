@@ -99,4 +99,4 @@ step('rescue', function(max_deaths, outbox_age_seconds, batch, messages, fresh, 
   end
   moved = true
   return { publish, kill, rescued, quarantined }
-end, { list_after = 5 })
+end, { when_full = true, list_after = 5 })

@@ -2,7 +2,7 @@
 --   closing_tokens, closing_cost  kept from now on for the parent's last reply
 --   documents  JSON each: {id, fields...}: a new agent, with its request `prefix` if it may have to wait for another one's first
 --     reply (sharing_common.lua); or {id, resume: message body, background}: an existing child to continue
--- Returns {'ok', publish} | {'limit', remaining agents of the job} | {'children', remaining children of this agent} | {'depth'} | {'name', child, name taken}
+-- Returns {'ok', publish} | {'limit', remaining agents of the job} | {'children', remaining children of this agent} | {'depth'} | {'full'}: Redis is near its limit | {'name', child, name taken}
 --   | {'resume', child, its state or ''} | {'team', child that would need a team} | {'repeat'} | {'stale'} | {'cancelled'}
 
 -- Children of one agent; some steps check all of them, which takes 6 to 15 ms for this many.
@@ -35,9 +35,10 @@ step('spawn', function(parent, gen, number, entry, closing_tokens, closing_cost,
     end
   end
   if fresh > 0 and tonumber(depth) >= tonumber(max_depth) then return { 'depth' } end
-  local room = tonumber(max_agents) - tonumber(made)
+  if fresh > 0 and room.lack() then return { 'full' } end
+  local free = tonumber(max_agents) - tonumber(made)
   -- Including agents started by the runtime, there may already be more than the limit.
-  if fresh > 0 and fresh > room then return { 'limit', math.max(room, 0) } end
+  if fresh > 0 and fresh > free then return { 'limit', math.max(free, 0) } end
   local left = MOST_CHILDREN - redis.call('SCARD', children_key(parent))
   if fresh > left then return { 'children', left } end
   agents.append(parent, job, number, entry)

@@ -14,4 +14,4 @@ step('staff', function(worker, slots, seconds)
   end
   moved = true
   return { publish }
-end)
+end, { when_full = true })

@@ -6,10 +6,13 @@
 --   others                    JSON [[digest, text or ''], ...] of documents that those refer to
 --   webhook                   JSON: the job's own address, or ''
 -- Returns {'ok', publish} | {'exists', publish, digest of the order that made the job} | {'document'}: repeat with the texts
+--   | {'full', used, most}: Redis is near its limit, in bytes
 --   | {'broker'}: no worker knows the broker of its callback
 --   | {'webhook'}: no worker delivers to jobs' own addresses
 step('submit', function(job, root, job_record, agent_record, seconds, digest, definitions, carried, others, webhook)
   if redis.call('EXISTS', job_key(job)) == 1 then return { 'exists', publish, job_field(job, 'order') or '' } end
+  local lack = room.lack()
+  if lack then return { 'full', unpack(lack) } end
   local record = cjson.decode(job_record)
   if record.callback_broker and not callbacks.knows_broker(record.callback_broker) then return { 'broker' } end
   if not documents.refer(job, digest, definitions) then return { 'document' } end

@@ -2,4 +2,4 @@
 -- Returns {'ok'} | {'none'}
 step('withdraw_rule', function(job, rule)
   return { redis.call('LREM', job_key(job, 'rules'), 0, rule) > 0 and 'ok' or 'none' }
-end)
+end, { when_full = true })
