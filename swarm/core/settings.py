@@ -179,7 +179,7 @@ class Settings(BaseSettings):
     retention_seconds: float = 7 * 86_400.0
     """How long finished jobs are kept."""
     full_share: float = Field(default=0.85, gt=0, le=1)
-    """Worker: share of Redis' `maxmemory` (without one, of its host's memory) above which no new job or child starts. The rest is for what runs."""
+    """Worker: share of Redis' `maxmemory` (without one, of its host's memory) above which no new job or child starts."""
     agent_outputs_mib: int = Field(default=32, gt=0)
     """Worker: most space for long outputs that one agent keeps in Redis; above it the oldest are dropped, and the agent is told."""
     job_outputs_mib: int = Field(default=256, gt=0)

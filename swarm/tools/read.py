@@ -112,7 +112,7 @@ def _read_output(ctx: ToolContext, handle: str, offset: int, limit: int) -> Tool
     text = ctx.outputs.load(handle)
     if text is None:
         raise ToolError(
-            f"nothing is kept under {handle}; the handle is in the note of the output that was cut, and later outputs may have taken its room"
+            f"nothing is kept under {handle}; its handle is in the note of the cut output, or later ones have its room"
         )
     if not text:
         return ToolResult(text=f"[{handle} is empty]")

@@ -69,6 +69,7 @@ def _keys(world: JobWorld) -> dict[str, object]:
             "hash": client.hgetall,
             "string": client.get,
             "set": lambda key: sorted(client.smembers(key)),
+            "list": lambda key: client.lrange(key, 0, -1),
             "zset": lambda key: client.zrange(key, 0, -1, withscores=True),
             "stream": lambda key: client.xrange(key),
         }

@@ -55,7 +55,7 @@ def test_near_its_limit_no_job_and_no_child_starts_and_then_all_goes_on(fleet: F
     store, server = fleet.swarm.store, fleet.rehearse(latency_seconds=0.1)
     fleet.start_worker(2)
     client, key = store.keyspace.client, store.keyspace.key("full")
-    mapped = fleet.swarm.map("TREE depth=0 steps=2", over=["a", "b", "c"], base_url=server.url, max_running=1)
+    mapped = fleet.swarm.map("TREE depth=0 steps=2 {line}", over=["a", "b", "c"], base_url=server.url, max_running=1)
     client.config_set("maxmemory", int(client.info("memory")["used_memory"] * 1.1))
     wait_for("a sweep has noticed", lambda: client.exists(key))
     assert "nothing new can start" in store.fleet.full()
@@ -70,7 +70,8 @@ def test_near_its_limit_no_job_and_no_child_starts_and_then_all_goes_on(fleet: F
 
 def test_an_agent_keeps_a_bounded_number_of_bytes_and_is_told_of_dropped_ones(unmanned: Fleet) -> None:
     store = open_store(unmanned)
-    claim = StoredJob(store, unmanned).claims["root"]
+    job = StoredJob(store, unmanned)
+    claim = job.take_claim(job.spec.agent_id)
     keep = partial(store.journals.keep_output, claim, bounds=OutputBounds(agent=100, job=150))
     assert keep("first", "x" * 60) == KeptOutput(dropped=[])
     assert keep("second", "y" * 40) == KeptOutput(dropped=[])
