@@ -60,7 +60,7 @@ def fit(outputs: Outputs, key: str, text: str) -> str:
     left_out = text[head_end:tail_start]
     first_line = text.count("\n", 0, head_end) + 1
     note = (
-        f"[… {len(left_out):,} of {len(text):,} characters ({left_out.count(chr(10)):,} lines) left out here. "
+        f"[… {len(left_out):,} of {len(text):,} characters ({left_out.count(chr(10)):,} lines) left out here."
         f"{_tell_kept(kept, f'{OUTPUT_PREFIX}{key}', first_line)} …]"
     )
     return f"{text[:head_end].rstrip(chr(10))}\n{note}\n{text[tail_start:]}"
@@ -69,11 +69,11 @@ def fit(outputs: Outputs, key: str, text: str) -> str:
 def _tell_kept(kept: KeptOutput, handle: str, first_line: int) -> str:
     """Say how to read the whole output, or why it was not kept."""
     if kept.over == "Redis":
-        return "They are lost: the fleet's memory is nearly full. Write long outputs into a file, and read that"
+        return " They are lost: the fleet's memory is nearly full. Write long outputs into a file, and read that"
     if kept.over:
         whose = "you" if kept.over == "agent" else "all agents of this job"
-        return f"They are lost: {whose} can keep {kept.bound / 2**20:,.0f} MiB of outputs. Write long outputs into a file, and read that"
-    how = f'Read(file_path="{handle}", offset={first_line}, limit=500) pages through the whole output'
+        return f" They are lost: {whose} can keep {kept.bound / 2**20:,.0f} MiB of outputs. Write long outputs into a file, and read that"
+    how = f' Read(file_path="{handle}", offset={first_line}, limit=500) pages through the whole output'
     if not kept.dropped:
         return how
     return f"{how}. No longer kept, to make room: {', '.join(OUTPUT_PREFIX + key for key in kept.dropped)}"
