@@ -153,7 +153,7 @@ class Operations:
         segment = self._segment(self._claim_roots(f"TREE depth=0 steps={turns - 1}", 1)[0])
 
         def live() -> object:
-            Loop(segment, draining=lambda: False).run()
+            Loop(segment, draining=str).run()
             assert segment.history.finished is not None and segment.history.turns == turns, segment.history.finished
             return segment.history
 
@@ -178,7 +178,7 @@ class Operations:
             self._fleet.swarm.publish(effect)
 
     def _run(self, claim: Claim, expected: type[Outcome]) -> Outcome:
-        outcome = Loop(self._segment(claim), draining=lambda: False).run()
+        outcome = Loop(self._segment(claim), draining=str).run()
         assert isinstance(outcome, expected), outcome
         return outcome
 

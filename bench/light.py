@@ -130,7 +130,7 @@ class LightWorker:
                 stop=Stop(agent_id),
                 model=LightModel(),
             )
-            Loop(segment, draining=lambda: False).run()
+            Loop(segment, draining=str).run()
 
 
 @contextmanager

@@ -36,7 +36,7 @@ def claim_root(fleet: Fleet, job: Job) -> Claim:
 def run_segment(fleet: Fleet, claim: Claim, model: Model) -> tuple[Outcome, History]:
     """Run a claimed segment to its outcome."""
     segment = make_segment(claim, fleet.swarm.store, fleet.settings, model)
-    return Loop(segment, draining=lambda: False).run(), segment.history
+    return Loop(segment, draining=str).run(), segment.history
 
 
 class NoOutputs:

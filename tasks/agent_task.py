@@ -16,7 +16,7 @@ from swarm.core.errors import Interrupted, PayloadRefused, RedisUnavailable, Swa
 from swarm.core.ids import trace_id
 from swarm.core.log import EventLog, at_work_for
 from swarm.runtime.loop import Loop
-from swarm.runtime.segment import Ended, GaveUp, HandedOver, Outcome, Segment, Stop, Unserved, Waits
+from swarm.runtime.segment import Ended, GaveUp, HandedOver, NoRoom, Outcome, Segment, Stop, Unserved, Waits
 from swarm.store.outage import Outage, RedisError
 from swarm.store.store import Store
 from swarm.store.values import Claim, Refused
@@ -217,7 +217,7 @@ def _run_segment(task: AgentTask, runtime: process.Runtime, store: Store, claim:
             model=runtime.model_for(claim.spec),
             disk=runtime.disk,
         )
-        outcome: Outcome = Loop(segment, draining=process.draining).run()
+        outcome: Outcome = Loop(segment, draining=heartbeat.explain_leaving).run()
     except (RedisUnavailable, Interrupted) as error:
         # Not the agent's fault, so no death. The outbox offers it later: an immediate attempt would fail, too.
         log.warning("agent.set_back", agent_id=claim.agent_id, why="Redis did not accept its step", error=error)
@@ -245,6 +245,12 @@ def _run_segment(task: AgentTask, runtime: process.Runtime, store: Store, claim:
             return FlowerRow("open", "handed over")
         case Unserved(model=model, why=why):
             heartbeat.note_refusal(model, why)
+            task.send_quietly("task-parked")
+            _leave_to_others(store, claim.agent_id, why)
+            return FlowerRow("open", "left to others")
+        case NoRoom(why=why, effect=effect):
+            heartbeat.note_fault("disk", f"its disk is full ({why})")
+            carry_out(app, store, effect)
             task.send_quietly("task-parked")
             _leave_to_others(store, claim.agent_id, why)
             return FlowerRow("open", "left to others")

@@ -3,8 +3,8 @@
 Its memory does not grow with the number of tasks run. Celery sets a timer for each task's time limit. When the task ends, the timer is
 only marked and stays in memory (about half a KiB) until it is due. With a limit of 40 minutes, timers of the last 40 minutes pile up.
 
-A mark in Redis drains a host. Its workers take no agents and hand over the running ones, but keep running until the mark is removed. A
-worker started meanwhile obeys the mark, too: each checks it when it renews its leases.
+A mark in Redis, or a fault of its own, drains a host. Its workers take no agents and hand over the running ones, but keep running, and
+take agents again when the mark is removed or the fault is over. Each checks that when it renews its leases.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from redis import ResponseError
 
 from swarm.core.errors import PayloadRefused
 from swarm.core.log import EventLog
-from swarm.tasks import heartbeat, process
+from swarm.tasks import heartbeat, host, process
 from swarm.tasks.entries import check_wake_up, log_refusal
 from swarm.tasks.fetcher import own_queue
 
@@ -112,9 +112,10 @@ class TimerCare(bootsteps.StartStopStep):  # type: ignore[misc]
 
 
 def obey_drain(worker: Any) -> None:
-    """Read the drain mark, and start or stop draining this worker. Called in the main process."""
+    """Read the drain mark and the host's faults, and start or stop draining this worker. Called in the main process."""
     runtime = process.runtime()
-    wanted = runtime.store.fleet.is_drained(*heartbeat.names())
+    sickness = host.explain_sickness()
+    wanted = bool(sickness) or runtime.store.fleet.is_drained(*heartbeat.names())
     ours = getattr(worker, "consumer", None)
     if ours is None or getattr(ours, "task_consumer", None) is None or not process.set_aside(wanted):
         return
@@ -126,4 +127,7 @@ def obey_drain(worker: Any) -> None:
         # The consumer may be used on its own thread only.
         ours.call_soon(ours.cancel_task_queue if wanted else ours.add_task_queue, queue)
     heartbeat.announce()
-    log.info("worker.set_aside" if wanted else "worker.back", worker=process.worker_name())
+    if sickness:
+        log.error("worker.sick", why=sickness, effect="its agents are left to other hosts")
+    else:
+        log.info("worker.set_aside" if wanted else "worker.back", worker=process.worker_name())

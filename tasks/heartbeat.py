@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import mmap
 import socket
 import time
 from collections import ChainMap
@@ -15,40 +13,42 @@ from swarm.core.settings import Settings
 from swarm.models.connection import explain_missing
 from swarm.permissions.sandbox import Backend, choose_backend
 from swarm.store.callbacks import Callbacks
-from swarm.tasks import process
+from swarm.tasks import host, process
+from swarm.tasks.notes import Reasons
 from swarm.tools.outside import find_outside_tools
 from swarm.tools.registry import find_offers
 
 ANNOUNCED_SECONDS = 10.0
 """How long a heartbeat is valid."""
-_REFUSALS_BYTES = 16_384
-_LONGEST_REASON = 1_000
-_refusals: mmap.mmap | None = None
-"""Refused models as JSON: model, end, reason. Shared with the children of this worker."""
+_refusals: Reasons | None = None
+"""Refused models. Shared with the children of this worker."""
 _node, _processes = "", 0
 _started_at = time.time()
 
 
 def share() -> None:
-    """Share refused models between the main process and children forked later."""
+    """Share refused models and the host's state between the main process and children forked later."""
     global _refusals
-    _refusals = mmap.mmap(-1, _REFUSALS_BYTES)
+    _refusals = Reasons(16_384)
+    host.share(process.worker_settings().recheck_seconds)
 
 
 def prepare() -> None:
     """Compute values that stay constant while the worker runs, once for all children."""
     _offers()
     _version()
+    host.prepare(process.worker_settings())
 
 
 def has() -> Has:
     """Describe this worker's current offers."""
     settings = process.worker_settings()
-    hub = {"hub": settings.hub, "checkouts": str(settings.checkouts_folder())} if settings.hub else {}
     return Has(
         only_job=process.only_job(),
         lacks=_lacks(settings),
-        **hub,
+        hub=settings.hub or "",
+        checkouts=str(settings.checkouts_folder()),
+        sick=host.explain_sickness(),
         offers=_offers(),
         host=socket.gethostname(),
         node=_node,
@@ -65,7 +65,7 @@ def _lacks(settings: Settings) -> dict[str, str]:
     """Unusable models with reasons; `*` stands for all."""
     if missing := explain_missing(settings):
         return {ANY_MODEL: missing}
-    return {model: why for model, (until, why) in _read_refusals().items() if until > time.time()}
+    return {} if _refusals is None else _refusals.current()
 
 
 @cache
@@ -105,25 +105,27 @@ def _offers() -> dict[str, str]:
 def note_refusal(model: str, why: str) -> None:
     """Record that a model refused this worker, which then leaves its agents to others."""
     if _refusals is not None:
-        until = time.time() + process.worker_settings().recheck_seconds
-        known = {name: entry for name, entry in _read_refusals().items() if entry[0] > time.time()}
-        document = json.dumps({**known, model: [until, why[:_LONGEST_REASON]]}).encode()
-        if len(document) <= _REFUSALS_BYTES:
-            _refusals[:] = document.ljust(_REFUSALS_BYTES)
+        _refusals.note(model, why, process.worker_settings().recheck_seconds)
     announce()
+
+
+def note_fault(name: str, why: str) -> None:
+    """Record a fault of this worker's host, which then leaves all agents to others."""
+    host.note_fault(name, why)
+    announce()
+
+
+def explain_leaving() -> str:
+    """Why the agents of this worker continue elsewhere; empty if they stay."""
+    return host.explain_sickness() or ("its worker is draining" if process.draining() else "")
 
 
 def announce() -> None:
     """Send this worker's heartbeat to the fleet."""
     offered = has()
-    process.note_lacks(bool(offered.lacks))
-    process.runtime().store.fleet.announce(process.worker_name(), offered, ANNOUNCED_SECONDS)
+    process.note_lacks(bool(offered.lacks or offered.sick))
+    told, before = offered.model_copy(update={"host_state": host.state()}), time.time()
+    redis_now = process.runtime().store.fleet.announce(process.worker_name(), told, ANNOUNCED_SECONDS)
+    host.note_clock(redis_now, before, time.time())
     if brokers := process.runtime().settings.brokers:
         Callbacks(process.runtime().store.keyspace).know(brokers)
-
-
-def _read_refusals() -> dict[str, tuple[float, str]]:
-    try:
-        return dict(json.loads(_refusals[:])) if _refusals is not None else {}
-    except ValueError:  # still empty, or a sibling is writing
-        return {}

@@ -36,7 +36,8 @@ from swarm.tasks.callbacks import PUBLISH_SECONDS, Publishing, Stranded
 from swarm.tasks.consumer import TimerCare, obey_drain
 from swarm.tasks.consumer_guard import LOOK_SECONDS, Hearing, Silence, list_queued
 from swarm.tasks.fetcher import FETCH_SECONDS, Fetching, Rung
-from swarm.tasks.housekeeping import CLEAN_SECONDS, SPARE_SECONDS, Housekeeper, SpareCheckouts
+from swarm.tasks.host import HubWatch
+from swarm.tasks.housekeeping import DISK_SECONDS, SPARE_SECONDS, Housekeeper, SpareCheckouts
 from swarm.tasks.publish import STOP_COMMAND, TASK_NAME, carry_out, settle
 from swarm.tasks.thread_pool import choose_pool
 from swarm.tools.background import kill_orphans
@@ -201,7 +202,9 @@ class Housekeeping(bootsteps.StartStopStep):  # type: ignore[misc]
             self._spawn("fetch", min(FETCH_SECONDS, settings.sweep_seconds), fetching)
         self._spawn("silence", LOOK_SECONDS, Silence())
         self._spawn("spare", SPARE_SECONDS, SpareCheckouts(settings))
-        self._spawn("clean", CLEAN_SECONDS, Housekeeper(settings, process.runtime().store))
+        self._spawn("disk", DISK_SECONDS, Housekeeper(settings, process.runtime().store), at_once=True)
+        if settings.hub is not None:
+            self._spawn("hub", settings.lease_seconds, HubWatch(settings, process.runtime().store), at_once=True)
         for name, url in settings.brokers.items():
             self._spawn(f"callbacks-{name}", PUBLISH_SECONDS, Publishing(process.runtime().store, name, url))
         for addition in process.runtime().additions:

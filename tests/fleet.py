@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,14 @@ class Worker:
     """One `celery worker` process with its pool."""
 
     def __init__(
-        self, fleet: Fleet, concurrency: int, number: int, pool: str, env: dict[str, str], checkouts: Path | None
+        self,
+        fleet: Fleet,
+        concurrency: int,
+        number: int,
+        pool: str,
+        env: dict[str, str],
+        checkouts: Path | None,
+        apart: Apart | None,
     ) -> None:
         self.log = fleet.folder / f"worker-{number}.log"
         ready = fleet.folder / f"worker-{number}.ready"
@@ -44,7 +52,7 @@ class Worker:
             self.process = Forked(argv[2:], env=environment, cwd=fleet.folder, log=self.log)
         else:
             if checkouts is not None:
-                argv = _with_checkouts(checkouts, fleet.settings.checkouts_folder(), argv)
+                argv = _with_checkouts(checkouts, fleet.settings.checkouts_folder(), argv, apart or Apart())
             self.process = subprocess.Popen(
                 argv,
                 cwd=fleet.folder,
@@ -93,14 +101,25 @@ class Worker:
         return self.log.read_text(errors="replace")
 
 
-def _with_checkouts(own: Path, place: Path, argv: list[str]) -> list[str]:
+@dataclass(frozen=True)
+class Apart:
+    """What else a worker's host has of its own."""
+
+    name: str = ""
+    disk_mib: int = 0
+    """The size of its checkouts' disk; 0: this machine's."""
+
+
+def _with_checkouts(own: Path, place: Path, argv: list[str], apart: Apart) -> list[str]:
     """The command that runs `argv` where `own` is what lies at `place`, as on a host of its own: the path is the same on all of them."""
     for folder in (own, place):
         folder.mkdir(parents=True, exist_ok=True)
-    alone = [need_program("unshare"), "--mount", "--propagation", "private"]
+    alone = [need_program("unshare"), "--mount", "--uts", "--propagation", "private"]
     alone += [] if os.getuid() == 0 else ["--map-root-user"]
     need(subprocess.run([*alone, "true"], capture_output=True).returncode == 0, "a mount namespace")
-    mount = ["sh", "-c", 'mount --bind "$1" "$2" && shift 2 && exec "$@"', "mount", str(own), str(place)]
+    made = f'mount -t tmpfs -o size={apart.disk_mib}m disk "$2"' if apart.disk_mib else 'mount --bind "$1" "$2"'
+    named = f"hostname {apart.name}" if apart.name else "true"
+    mount = ["sh", "-c", f'{named} && {made} && shift 2 && exec "$@"', "mount", str(own), str(place)]
     return [*alone, *mount, *argv]
 
 
@@ -133,17 +152,29 @@ class Fleet:
         ensure_redis(self.settings, self._server)
 
     def start_worker(
-        self, concurrency: int = 2, *, pool: str = "prefork", checkouts: Path | None = None, **env: str
+        self,
+        concurrency: int = 2,
+        *,
+        pool: str = "prefork",
+        checkouts: Path | None = None,
+        apart: Apart | None = None,
+        **env: str,
     ) -> Worker:
-        worker = self.begin_worker(concurrency, pool=pool, checkouts=checkouts, **env)
+        worker = self.begin_worker(concurrency, pool=pool, checkouts=checkouts, apart=apart, **env)
         worker.wait_ready()
         return worker
 
     def begin_worker(
-        self, concurrency: int = 2, *, pool: str = "prefork", checkouts: Path | None = None, **env: str
+        self,
+        concurrency: int = 2,
+        *,
+        pool: str = "prefork",
+        checkouts: Path | None = None,
+        apart: Apart | None = None,
+        **env: str,
     ) -> Worker:
         """Start one more worker, and do not wait until it is ready; with `checkouts` its copies lie there, as if on another host."""
-        worker = Worker(self, concurrency, len(self.workers) + 1, pool, env, checkouts)
+        worker = Worker(self, concurrency, len(self.workers) + 1, pool, env, checkouts, apart)
         self.workers.append(worker)
         return worker
 

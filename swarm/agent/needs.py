@@ -12,6 +12,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from swarm.agent.hosts import HostState, install
 from swarm.agent.spec import AgentSpec
 from swarm.definitions.names import canonical_tool, split_pattern
 from swarm.definitions.tools import is_mcp, row_of
@@ -19,9 +20,16 @@ from swarm.definitions.tools import is_mcp, row_of
 ANY_MODEL = "*"
 _HOST = "host:"
 OfferKind = Literal["tool", "tag", "mcp", "host"]
-_NAMED = {"host": "the host", "tool": "the tool", "tag": "the tag", "mcp": "support for MCP"}
 SERVERS = "servers"
 """The `mcp` offer of a worker that can use MCP servers."""
+_NAMED = {
+    "host": ("the host", "start a worker there"),
+    "tool": ("the tool", "install its package there, or name its module in SWARM_TOOLS"),
+    "tag": ("the tag", "SWARM_TAGS={}"),
+    "mcp": ("the MCP server", "SWARM_MCP_SERVERS={}"),
+    f"mcp:{SERVERS}": ("support for MCP", install("mcp")),
+}
+"""Requirements in words, and how a worker gets them."""
 
 
 class Needs(BaseModel):
@@ -64,6 +72,9 @@ class Has(BaseModel):
     """Unix seconds, by its own clock."""
     draining: bool = False
     """The worker takes no agents now."""
+    sick: str = ""
+    """Why its host takes no agents now."""
+    host_state: HostState = HostState()
     broken: tuple[str, ...] = ()
     """Faults of tools that the worker should have and runs without."""
 
@@ -91,13 +102,19 @@ def read_workers(documents: Iterable[str]) -> list[Has]:
 
 
 def find_files_lack(needs: Needs, has: Has) -> str:
-    """Explain why an agent's files cannot reach a worker; empty if they can or need not."""
+    """Explain why an agent's files cannot reach a worker, and what to set; empty if they can or need not."""
     if not needs.hub:
         return ""
     if needs.hub != has.hub:
-        return f"its files go through {needs.hub}, and the worker {f'has {has.hub}' if has.hub else 'has no hub'} (SWARM_HUB)"
+        return (
+            f"its files go through {needs.hub}, and the worker {f'has {has.hub}' if has.hub else 'has no hub'} "
+            f"(set SWARM_HUB={needs.hub} there{f', or SWARM_HUB={has.hub} where you submit' if has.hub else ''})"
+        )
     if needs.checkouts != has.checkouts:
-        return f"its files lie below {needs.checkouts}, the worker's below {has.checkouts or 'no folder'} (SWARM_CHECKOUTS)"
+        return (
+            f"its files lie below {needs.checkouts}, the worker's below {has.checkouts} "
+            f"(set SWARM_CHECKOUTS={has.checkouts} where you submit)"
+        )
     return ""
 
 
@@ -136,6 +153,8 @@ def find_unmet(needs: Needs, has: Has) -> str:
         return f"it serves {has.only_job} only" if has.only_job else "it is reserved for the next command's job"
     if lack := find_files_lack(needs, has):
         return lack
+    if has.sick:
+        return f"the host {has.host} takes no agents: {has.sick}"
     if missing := [want for want in needs.wants if want not in has.offers]:
         return f"it lacks {' and '.join(_in_words(want, has) for want in missing)}"
     if not needs.model:
@@ -168,5 +187,6 @@ def find_common_lack(needs: Needs, workers: Collection[Has]) -> str:
 def _in_words(want: str, has: Has = Has()) -> str:  # noqa: B008 (it is frozen)
     kind, _, name = want.partition(":")
     fault = next((fault for fault in has.broken if kind == "tool" and name in fault), "")
-    named = "the MCP server" if kind == "mcp" and name != SERVERS else _NAMED.get(kind, kind)
-    return f"{named} {name}" + (f" ({fault})" if fault else "")
+    named, remedy = _NAMED.get(want) or _NAMED.get(kind) or (kind, "")
+    note = fault or remedy.format(name)
+    return f"{named} {name}" + (f" ({note})" if note else "")

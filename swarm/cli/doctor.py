@@ -11,10 +11,12 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
+from typing import Annotated
 
 import typer
 
-from swarm.agent.needs import find_differing
+from swarm.agent.hosts import compare_hosts, most_common
+from swarm.agent.needs import Needs, find_differing, find_files_lack
 from swarm.cli.options import JsonOption
 from swarm.cli.output import output_console, print_json
 from swarm.cli.tables import Column, Listing
@@ -51,9 +53,13 @@ class Check:
     """Whether everything depends on it, or only some uses do."""
 
 
-def doctor(as_json: JsonOption = False) -> None:
+def doctor(
+    as_json: JsonOption = False,
+    fleet: Annotated[bool, typer.Option("--fleet", help="Compare the fleet's hosts and this machine.")] = False,
+) -> None:
     """Check this machine's requirements; exit code 1 if a needed one is missing."""
-    checks = run_checks(load_settings())
+    settings = load_settings()
+    checks = check_fleet(settings) if fleet else run_checks(settings)
     if as_json:
         print_json([asdict(check) for check in checks])
     else:
@@ -75,11 +81,32 @@ def run_checks(settings: Settings) -> list[Check]:
         _check_server if settings.redis_url is None else _check_redis,
         *([_check_hub] if settings.hub else []),
         _check_worker,
+        _check_hosts,
         _check_served,
         _check_callbacks,
         _check_tools,
     ]
     return [*(check(settings) for check in checks), *_check_exposures(settings)]
+
+
+def check_fleet(settings: Settings) -> list[Check]:
+    """Compare the hosts of all workers with each other, and their files' places with this machine's."""
+    workers = Swarm(settings).workers()
+    if not workers:
+        return [
+            Check("workers", False, "none", "`swarm worker` starts one, `swarm join` configures a host", needed=False)
+        ]
+    checks = [Check("hosts", True, ", ".join(sorted({has.host for has in workers})))]
+    checks += [Check(one.name, not one.remedy, one.found, one.remedy, needed=False) for one in compare_hosts(workers)]
+    if settings.hub is not None:
+        here = Needs(hub=settings.hub, checkouts=str(settings.checkouts_folder()))
+        lack = next((found for has in workers if (found := find_files_lack(here, has))), "")
+        checks.append(Check("jobs from here", not lack, lack or "their files reach all workers", lack, needed=False))
+    elif hub := most_common(has.hub for has in workers if has.hub):
+        found, place = "their files do not go through the workers' hub", most_common(has.checkouts for has in workers)
+        remedy = f"set SWARM_HUB={hub} and SWARM_CHECKOUTS={place} here"
+        checks.append(Check("jobs from here", False, found, remedy, needed=False))
+    return checks
 
 
 def _print_checks(checks: list[Check]) -> None:
@@ -206,7 +233,7 @@ def _check_hub(settings: Settings) -> Check:
     trouble, remedy = find_trouble(settings)
     if trouble:
         return Check("hub", False, f"{settings.hub} cannot be used: {trouble}", remedy)
-    return Check("hub", True, f"{settings.hub}; checkouts in {settings.checkouts_folder()}, as on all hosts")
+    return Check("hub", True, f"{settings.hub}; checkouts in {settings.checkouts_folder()}")
 
 
 def _check_exposures(settings: Settings) -> list[Check]:
@@ -222,6 +249,20 @@ def _check_worker(settings: Settings) -> Check:
     except SwarmError as error:
         return Check("worker", False, "unknown", str(error), needed=False)
     return Check("worker", alive, "running" if alive else "none", remedy, needed=False)
+
+
+def _check_hosts(settings: Settings) -> Check:
+    try:
+        workers = Swarm(settings).workers() if read_redis_status(settings).running else []
+    except (SwarmError, OSError) as error:
+        return Check("hosts", False, "unknown", str(error), needed=False)
+    faults = [one for one in compare_hosts(workers) if one.remedy]
+    sick = "; ".join({f"{has.host}: {has.sick}": None for has in workers if has.sick})
+    if sick:
+        return Check("hosts", False, sick, "these hosts take no agents until the fault is mended", needed=False)
+    if faults:
+        return Check("hosts", False, f"{len(faults)} differences", "`swarm doctor --fleet` names them", needed=False)
+    return Check("hosts", True, ", ".join(sorted({has.host for has in workers})) or "none")
 
 
 def _check_served(settings: Settings) -> Check:

@@ -117,6 +117,8 @@ def _print_fleet(fleet: Mapping[str, Has]) -> None:
     if fleet:
         print_line(f"fleet   {show_number(len(fleet), 'worker')} on this Redis: {', '.join(fleet)}")
     for worker, has in fleet.items():
+        if has.sick:
+            print_line(f"sick    {has.host} takes no agents: {has.sick}")
         if has.special:
             print_line(f"has     {worker}: {', '.join(name.replace(':', ' ') for name in has.special)}")
         for fault in has.broken:

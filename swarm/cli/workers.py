@@ -47,6 +47,8 @@ def list_workers(as_json: JsonOption = False) -> None:
         )
         if len(versions := Counter(has.version for has in fleet.values())) > 1:
             print_note(f"note: several versions are running: {', '.join(sorted(versions))}")
+    for host, sick in {has.host: has.sick for has in fleet.values() if has.sick}.items():
+        print_note(f"{host} takes no agents: {sick}")
     if drained:
         print_note(f"drained: {', '.join(sorted(drained))}; `swarm drain HOST --undo` ends that")
 
@@ -93,6 +95,8 @@ def _busy(swarm: Swarm, target: str) -> int:
 
 
 def _state(has: Has) -> str:
+    if has.sick:
+        return "sick"
     if has.draining:
         return "draining"
     if ANY_MODEL in has.lacks:

@@ -13,6 +13,8 @@ from swarm.client.work import keep_folder
 from swarm.core.errors import IdempotencyConflict
 from swarm.core.ids import root_agent_id
 from swarm.core.settings import Settings
+from swarm.definitions.names import canonical_tool, split_pattern
+from swarm.definitions.tools import is_mcp
 from swarm.store.durable import Disk
 from swarm.workspace.upload import Upload, send_folder
 
@@ -41,7 +43,7 @@ def place_job(swarm: Swarm, prepared: PreparedJob) -> Job:
             raise IdempotencyConflict(spec.job_id)
         wait_for_disk(swarm)
     swarm.publish(submitted.effect)
-    return Job(swarm, spec.job_id, warnings=[*warnings, *problems, *_find_wants(swarm, spec)], new=submitted.new)
+    return Job(swarm, spec.job_id, warnings=[*warnings, *problems, *_find_lack(swarm, prepared)], new=submitted.new)
 
 
 def place_first(swarm: Swarm, prepared: PreparedJob) -> list[str]:
@@ -67,9 +69,11 @@ def wait_for_disk(swarm: Swarm) -> None:
         Disk(swarm.store.keyspace, "all").wait()
 
 
-def _find_wants(swarm: Swarm, spec: AgentSpec) -> list[str]:
-    """Requirements of the job's first agent that no worker has; none if no worker is running, because one may start soon."""
-    needs = needs_of(spec)
-    workers = swarm.workers() if needs.wants else []
+def _find_lack(swarm: Swarm, prepared: PreparedJob) -> list[str]:
+    """Explain why no worker can run the job's first agent; empty if one can, or if none is running, because one may start soon."""
+    tools = prepared.spec.definition.tools
+    may_use = tools is None or any(is_mcp(canonical_tool(split_pattern(entry)[0])) for entry in tools)
+    needs = needs_of(prepared.spec, serving=may_use and "servers" in prepared.documents)
+    workers = swarm.workers()
     lack = find_common_lack(needs, workers) if workers else ""
     return [f"the job waits because no worker can run it now: {lack}"] if lack else []

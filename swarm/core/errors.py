@@ -49,16 +49,15 @@ class RedisUnavailable(TransientError):
     """Redis cannot be reached or refuses the connection."""
 
 
-GitTrouble = Literal["refused", "away", "denied", "missing", "full", "failed"]
+GitTrouble = Literal["refused", "away", "denied", "missing", "full", "disk", "failed"]
 
 
 class GitFailed(SwarmError):
     """A git command of the runtime failed; `trouble` classifies the failure.
 
     `refused`: the ref exists and is another commit. `away`: the hub, or something it needs, is unavailable for now. `denied`: the token
-    is
-    not accepted. `missing`: no such commit or ref. `full`: the job's space on the hub is used up. `failed`: anything else (the disk, a
-    broken git folder).
+    is not accepted. `missing`: no such commit or ref. `full`: the job's space on the hub is used up. `disk`: this host's own disk is
+    full. `failed`: anything else (a broken git folder).
     """
 
     def __init__(self, message: str, trouble: GitTrouble) -> None:

@@ -40,6 +40,31 @@ def check_hub(url: str) -> str:
     return url
 
 
+SHARED = {
+    *(
+        "hub",
+        "key_prefix",
+        "provider",
+        "model",
+        "small_model",
+        "compact_tokens",
+        "base_url",
+        "mode_ceiling",
+        "network",
+        "workspaces",
+    ),
+    *(
+        "user_hooks",
+        "durability",
+        "lease_seconds",
+        "sweep_seconds",
+        "segment_seconds",
+        "hard_limit_seconds",
+        "max_deaths",
+    ),
+    "retention_seconds",
+}
+"""Settings that the workers of a fleet have in common, besides the folder of checkouts."""
 UserHooks = Literal["sandbox", "host", "off"]
 Durability = Literal["off", "effects", "all"]
 
@@ -77,7 +102,7 @@ class Settings(BaseSettings):
     silence_seconds: float = Field(default=60.0, gt=0)
     """A request counts as hung after this long without a sign of life from the model's server (a ping is one)."""
     recheck_seconds: float = Field(default=60.0, gt=0)
-    """Worker: how long it leaves agents to others after their model was refused to it."""
+    """Worker: how long it leaves agents to others after their model was refused to it, or after a fault of its host."""
     job_file: Path | None = None
     """Worker: file that names the one job it serves now; an empty file means none."""
     keep_seconds: float = Field(default=300.0, ge=0)
@@ -186,6 +211,9 @@ class Settings(BaseSettings):
     """Worker: most space for long outputs that all agents of a job keep."""
     checkouts_mib: int = Field(default=20_480, gt=0)
     """Worker: above this size, checkouts of ended or moved agents are removed from its host, the least recently used first."""
+    disk_reserve_mib: int = Field(default=1_024, ge=0)
+    """Worker with a hub: free space of the checkouts' disk below which it removes spares and checkouts of ended or moved agents, and, if
+    that does not help, takes no agents and hands over those it has."""
     hub_job_mib: int = Field(default=2_048, gt=0)
     """`swarm hub`: most space for one job's files, in all their states."""
     hub_mib: int = Field(default=51_200, gt=0)
@@ -253,6 +281,18 @@ class Settings(BaseSettings):
     def __hash__(self) -> int:
         # Equal settings have equal hashes; some fields have none.
         return hash((self.redis_url, self.state_dir, self.key_prefix))
+
+    def shared(self) -> dict[str, str]:
+        """Return the variables that a new host of the fleet needs, too, with their values. None of them is a secret."""
+        given = self.model_dump(mode="json", include=set(SHARED & self.model_fields_set), exclude_none=True)
+        values = {**given, "checkouts": self.checkouts_folder()}
+        # A URL with a password.
+        return {f"SWARM_{name.upper()}": str(value) for name, value in values.items() if "@" not in str(value)}
+
+    def secrets(self) -> list[str]:
+        """Return the variables of secrets that are set."""
+        fields = type(self).model_fields
+        return [f"SWARM_{name.upper()}" for name in fields if name in self.model_fields_set and not fields[name].repr]
 
     def mcp_variables(self) -> list[str]:
         """Return the names and patterns of `mcp_env`."""

@@ -6,6 +6,7 @@ that dies here costs at most its current step. Capabilities of some agents are `
 
 from __future__ import annotations
 
+import errno
 import socket
 import time
 from collections.abc import Callable, Sequence
@@ -42,7 +43,7 @@ from swarm.runtime.model_call import Reserved, awaited
 from swarm.runtime.parts import Parts
 from swarm.runtime.request_prefix import begin, redefine
 from swarm.runtime.scratch import clear_scratch
-from swarm.runtime.segment import Ended, GaveUp, HandedOver, Outcome, Segment, Unserved, Waits
+from swarm.runtime.segment import Ended, GaveUp, HandedOver, NoRoom, Outcome, Segment, Unserved, Waits
 from swarm.runtime.steps import Step, Turn
 from swarm.runtime.wait import is_out_of_time, keep_to_time, leave_undone, park, wait_for, wait_for_slot
 from swarm.store.values import Counters, GoOn
@@ -58,7 +59,7 @@ WAIT_IN_PLACE_SECONDS = 2.0
 class Loop:
     """Runs one claimed segment. Not reusable."""
 
-    def __init__(self, segment: Segment, *, draining: Callable[[], bool]) -> None:
+    def __init__(self, segment: Segment, *, draining: Callable[[], str]) -> None:
         self.segment, self.draining = segment, draining
         self.journal, self.store, self.stop, self.spec = segment.journal, segment.store, segment.stop, segment.spec
         self.parts = Parts(segment, draining)
@@ -84,6 +85,10 @@ class Loop:
             return self._hand_over(str(error), last=True)
         except GitFailed as error:
             return self._set_back(error)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            return self._set_back(GitFailed(str(error), "disk"))
         except UnfitWorker as error:
             self.segment.publish(self.store.agents.hand_over(self.segment.claim, "its worker cannot use the model"))
             return Unserved(error.model, str(error))
@@ -174,8 +179,8 @@ class Loop:
         return self._turn(begin(self.parts))
 
     def _leave(self) -> HandedOver | None:
-        """Hand over if the worker is draining."""
-        return self._hand_over("its worker is draining") if self.draining() else None
+        """Hand over if the worker takes no agents."""
+        return self._hand_over(why) if (why := self.draining()) else None
 
     def _give_way(self) -> HandedOver | None:
         """Hand over between two model calls if another agent needs the process."""
@@ -319,15 +324,19 @@ class Loop:
             step.clear()
 
     def _set_back(self, error: GitFailed) -> Outcome:
-        """Requeue the agent for later after a failure of this host, such as a full disk."""
-        log.error("agent.set_back", agent_id=self.spec.agent_id, host=socket.gethostname(), error=error)
+        """Requeue the agent after a failure of this host: for others if its disk is full, else for later."""
+        host = socket.gethostname()
+        log.error("agent.set_back", agent_id=self.spec.agent_id, host=host, error=error)
         try:
             if error.trouble == "missing" and self.history.finished is None:
                 why = f"the hub has lost the workspace's files: {error}"
                 return self._end(
                     Finished(state="failed", text=self.history.reply_text.text_at_hand(), reason=why)
                 ) or Ended("failed", why)
-            self.store.agents.hand_over(self.segment.claim, f"its files cannot be kept on {socket.gethostname()}")
+            if error.trouble == "disk":
+                why = f"the disk of {host} is full"
+                return NoRoom(str(error), self.store.agents.hand_over(self.segment.claim, why))
+            self.store.agents.hand_over(self.segment.claim, f"its files cannot be kept on {host}")
         except AgentCancelled:
             return self._cancelled()
         except NotOwner as lost:

@@ -28,7 +28,7 @@ from swarm.tools.outputs import Outputs
 class Parts:
     """The parts of one segment."""
 
-    def __init__(self, segment: Segment, draining: Callable[[], bool] = lambda: False) -> None:
+    def __init__(self, segment: Segment, draining: Callable[[], str] = str) -> None:
         self.segment, self.draining = segment, draining
 
     @property

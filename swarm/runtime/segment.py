@@ -208,6 +208,14 @@ class Unserved:
 
 
 @dataclass(frozen=True)
+class NoRoom:
+    """The agent is queued again: this host's disk is full. `effect` is published once the host is known to take no agents."""
+
+    why: str
+    effect: Signals
+
+
+@dataclass(frozen=True)
 class GaveUp:
     """The agent is no longer ours: it was cancelled, or another worker claimed it."""
 
@@ -215,4 +223,4 @@ class GaveUp:
     cancelled: bool = False
 
 
-Outcome = Ended | Waits | HandedOver | Unserved | GaveUp
+Outcome = Ended | Waits | HandedOver | Unserved | NoRoom | GaveUp

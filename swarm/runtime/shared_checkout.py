@@ -76,7 +76,7 @@ class SharedCheckout(ThroughHub):
                 repository.fetch(self._url, commit, self._token, seconds=seconds)
                 become(repository.git_dir.parent, repository, commit, boot_id())
             except GitFailed as error:
-                if error.trouble in ("away", "denied"):
+                if error.trouble in ("away", "denied", "disk"):
                     raise
                 # Remains of a host crash are useless. The hub has everything.
                 (repository.git_dir / "index").unlink(missing_ok=True)

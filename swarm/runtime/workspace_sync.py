@@ -130,8 +130,8 @@ class ThroughHub(WorkspaceSync):
         try:
             self.enter()
         except HubAway:
-            if self._segment.history.length == 0:
-                raise  # An agent that has not begun cannot be parked.
+            if self._segment.history.length == 0 or self._draining():
+                raise  # An agent that has not begun cannot be parked, and others may reach the hub.
             return Condition(until=self._segment.claim.now() + AWAY_AGAIN_SECONDS)
         return None
 
@@ -253,7 +253,7 @@ class GitSync(ThroughHub):
             self._repository.fetch(self._url, commit, self._token, seconds=seconds)
             self._was_ready = become(self._git_dir.parent, self._repository, commit, boot_id())
         except GitFailed as error:
-            if error.trouble in ("away", "denied"):
+            if error.trouble in ("away", "denied", "disk"):
                 raise
             # Remains of a host crash in the git folder are useless. The hub has everything.
             log.warning("files.made_anew", agent_id=self._segment.spec.agent_id, why=error)

@@ -20,11 +20,8 @@ class FleetStore:
 
     def workers(self) -> dict[str, str]:
         """The capabilities of each live worker, as JSON."""
-        here = self._keyspace.client.zrangebyscore(
-            self._keyspace.key("workers", "silent"), self._keyspace.now(), "+inf"
-        )
-        found = self._keyspace.client.hmget(self._keyspace.key("workers"), here) if here else []
-        return {worker: has for worker, has in zip(here, found, strict=True) if has is not None}
+        found = iter(self._keyspace.run("workers"))
+        return dict(zip(found, found, strict=True))
 
     def staff(self, worker: str, slots: int, seconds: float) -> Signals:
         """Announce how many agents a worker can run now; a worker silent for `seconds` is forgotten."""
@@ -34,9 +31,9 @@ class FleetStore:
         """The workers that take agents now."""
         return list(self._keyspace.client.hkeys(self._keyspace.key("slots")))
 
-    def announce(self, worker: str, has: Has, seconds: float) -> None:
-        """Announce a worker's capabilities, valid for `seconds`."""
-        self._keyspace.run("announce", worker, has.model_dump_json(), " ".join(has.offers), seconds)
+    def announce(self, worker: str, has: Has, seconds: float) -> float:
+        """Announce a worker's capabilities, valid for `seconds`; returns Redis' clock in Unix seconds."""
+        return float(self._keyspace.run("announce", worker, has.model_dump_json(), " ".join(has.offers), seconds))
 
     def drain(self, target: str, wanted: bool = True) -> None:
         """Stop the workers of a host, or the worker of that name, from taking agents; with `wanted` false, let them take agents again."""

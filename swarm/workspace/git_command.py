@@ -107,6 +107,12 @@ _AWAY = (
     r"does not appear to be a git repository|repository .* not found|error: 404|"
     r"error: 5\d\d|HTTP 5\d\d|error: 429|HTTP 429|unpack failed|No space left|transfer closed"
 )
+_NO_SPACE = re.compile(
+    r"^(?!remote:).*(No space left on device|Disk quota exceeded|unable to write file)", re.MULTILINE
+)
+"""Git marks the lines of the other side, whose disk is not this one. A file that it could make and not write is told without a reason."""
+_NEARLY_NONE = 1 << 20
+"""Free bytes below which a failure without a stated reason is the disk's: some commands do not say why a file could not be written."""
 _FULL = r"error: 413|HTTP 413|exceeds maximum allowed size"
 _DENIED = (
     r"Authentication failed|could not read Username|Permission denied|error: 40[13]|HTTP 40[13]|Host key verification"
@@ -169,19 +175,27 @@ def call_git(
             running.wait()
     if running.returncode not in accept:
         # Both streams may say why a push was refused.
-        raise read_failure(command, (complaint + b"\n" + printed[-500:]).decode("utf-8", "replace"))
+        failure = read_failure(command, (complaint + b"\n" + printed[-500:]).decode("utf-8", "replace"))
+        if failure.trouble == "failed" and _is_full(git_dir):
+            failure.trouble = "disk"
+        raise failure
     return running.returncode, printed
 
 
 def read_failure(command: str, complaint: str) -> GitFailed:
     """Classify git's message about a failure, without URLs' passwords."""
     told = _SECRET.sub("//", " ".join(complaint.split()))[-800:]
-    trouble: GitTrouble = "failed"
+    trouble: GitTrouble = "disk" if _NO_SPACE.search(complaint) else "failed"
     for kind, words in (("full", _FULL), ("denied", _DENIED), ("missing", _MISSING), ("away", _AWAY)):
-        if re.search(words, told):
+        if trouble == "failed" and re.search(words, told):
             trouble = kind  # type: ignore[assignment]
-            break
     return GitFailed(f"git {command}: {told or 'it failed and did not say why'}", trouble)
+
+
+def _is_full(folder: Path) -> bool:
+    with suppress(OSError):
+        return shutil.disk_usage(folder).free < _NEARLY_NONE
+    return False
 
 
 @contextmanager

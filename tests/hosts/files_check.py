@@ -117,6 +117,6 @@ def find_left(network: HostNetwork) -> list[str]:
     left = [str(path) for path in network.store.path("/srv/hub").glob("*/*") if path.name != "base.git"]
     for station in network.stations:
         checkouts = station.host.path("/srv/checkouts")
-        names = [path for path in checkouts.iterdir() if path.name != "cleaning.lock"] if checkouts.is_dir() else []
+        names = list(checkouts.iterdir()) if checkouts.is_dir() else []
         left += [f"{station.host.name}: {path.name}" for path in names]
     return left

@@ -99,7 +99,7 @@ class Play:
         assert isinstance(claim, Claim), claim
         clock = claim.clock
         claim = replace(claim, clock=lambda: clock() + later)
-        return Loop(make_segment(claim, store, self.fleet.settings, self.model), draining=lambda: False).run()
+        return Loop(make_segment(claim, store, self.fleet.settings, self.model), draining=str).run()
 
     def completed(self, text: str = "all read") -> History:
         """Run to the end."""

@@ -241,7 +241,7 @@ def run_here(fleet: Fleet, job: Job, url: str, **settings: Any) -> str:
     store, given = fleet.swarm.store, fleet.settings.model_copy(update=settings)
     claim = store.agents.claim(job.view().root_id, "test", 600.0)
     assert isinstance(claim, Claim), claim
-    Loop(make_segment(claim, store, given, AnthropicModel.rehearsing(given, url)), draining=lambda: False).run()
+    Loop(make_segment(claim, store, given, AnthropicModel.rehearsing(given, url)), draining=str).run()
     return str(job.view().text)
 
 

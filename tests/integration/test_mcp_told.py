@@ -44,7 +44,7 @@ def test_agents_go_where_their_servers_are_said_to_be_and_wait_for_one_by_name(
     # Another worker names it, and is gone again.
     store.fleet.announce("another", Has(only_job="", offers={"mcp:the_clock": ""}), 3.0)
     job, reader = (fleet.submit("Go", server, agent=agent) for agent in ("general-purpose", "explore"))
-    lack = "it lacks the MCP server the_clock"
+    lack = "it lacks the MCP server the_clock (SWARM_MCP_SERVERS=the_clock)"
     assert wait_for("it waits for its server", job.find_unmet) == lack
     assert job.agents()[0].unserved == lack
     assert reader.wait(40).state == "completed", "a type without servers goes anywhere"

@@ -55,10 +55,10 @@ def test_agents_go_to_workers_with_their_tags_and_others_to_anybody(fleet: Fleet
     fleet.start_worker(2)
     plain = set(fleet.swarm.store.fleet.staffed())
     lone = fleet.submit("hello", fleet.rehearse(ANSWER), agent="graphics")
-    assert lone.warnings == ["the job waits because no worker can run it now: it lacks the tag gpu"]
+    assert lone.warnings == ["the job waits because no worker can run it now: it lacks the tag gpu (SWARM_TAGS=gpu)"]
     assert fleet.submit("parent", fleet.rehearse(ANSWER)).wait(30).text == "fine", "nobody else waits"
     [root] = lone.agents()
-    assert (root.state, root.unserved) == ("queued", "it lacks the tag gpu")
+    assert (root.state, root.unserved) == ("queued", "it lacks the tag gpu (SWARM_TAGS=gpu)")
     able = fleet.start_worker(1, SWARM_TAGS="gpu, quiet")
     with_gpu = set(fleet.swarm.store.fleet.staffed()) - plain
     assert lone.wait(30).text == "fine"
@@ -72,7 +72,7 @@ def test_agents_go_to_workers_with_their_tags_and_others_to_anybody(fleet: Fleet
     caught = fleet.submit("hello", slow, agent="graphics")
     wait_for("it runs", lambda: slow.stats()["in_flight"])
     able.kill()
-    wait_for("nobody is left", lambda: caught.find_unmet() == "it lacks the tag gpu", 40)
+    wait_for("nobody is left", lambda: caught.find_unmet() == "it lacks the tag gpu (SWARM_TAGS=gpu)", 40)
     fleet.start_worker(1, SWARM_TAGS="gpu")
     slow.close()
     wait_for("it was taken again", lambda: caught.agents()[0].state == "running", 40)
@@ -144,11 +144,16 @@ def test_who_wants_what_not_everybody_offers_is_not_sent_for_and_costs_others_no
 
 def test_what_a_worker_lacks_is_named() -> None:
     needs = Needs(job="j", wants=("tag:gpu", "tool:charge_card"))
-    assert find_unmet(needs, Has()) == "it lacks the tag gpu and the tool charge_card"
+    assert (
+        find_unmet(needs, Has())
+        == "it lacks the tag gpu (SWARM_TAGS=gpu) and the tool charge_card (install its package there, or name its module in SWARM_TOOLS)"
+    )
     broken = Has(offers={"tag:gpu": ""}, broken=("SWARM_TOOLS names shop: charge_card at shop.py:3 cannot be a tool",))
     assert find_unmet(needs, broken) == f"it lacks the tool charge_card ({broken.broken[0]})"
     able = Has(offers={"tag:gpu": "", "tool:charge_card": "1"})
     assert find_unmet(needs, able) == find_common_lack(needs, [broken, able]) == ""
-    assert find_common_lack(needs, []).endswith("which needs the tag gpu and the tool charge_card")
+    assert find_common_lack(needs, []).endswith(
+        "which needs the tag gpu (SWARM_TAGS=gpu) and the tool charge_card (install its package there, or name its module in SWARM_TOOLS)"
+    )
     other = Has(offers={"tool:charge_card": "2"})
     assert find_differing([able, other, able]) == ["charge_card"] and find_differing([able]) == []

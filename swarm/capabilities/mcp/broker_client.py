@@ -18,6 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from swarm.agent.hosts import install
 from swarm.capabilities.mcp.places import LOG, SOCKET, STARTING, takes
 from swarm.tools.environment import clean_environment
 
@@ -26,7 +27,7 @@ START_SECONDS = 60.0
 _AGAIN_SECONDS = 20.0
 TELL_SECONDS = 5.0
 CHECK_SECONDS = 0.5
-INSTALL = "pip install 'celery-swarm[mcp]'"
+INSTALL = install("mcp")
 Event = dict[str, Any]
 
 

@@ -1,4 +1,5 @@
 -- Announce a worker's capabilities, and in `offers` those that not every worker has. A worker silent for `seconds` counts as gone.
+-- Returns Redis' clock.
 step('announce', function(worker, has, offers, seconds)
   local silent = P .. ':workers:silent'
   redis.call('HSET', P .. ':workers', worker, has)
@@ -9,5 +10,18 @@ step('announce', function(worker, has, offers, seconds)
     redis.call('HDEL', P .. ':offers', gone)
     redis.call('ZREM', silent, gone)
   end
-  return 'ok'
+  return tostring(NOW)
 end, { when_full = true })
+
+-- The live workers: {worker, its capabilities, worker, …}
+step('workers', function()
+  local found = {}
+  for _, worker in ipairs(redis.call('ZRANGEBYSCORE', P .. ':workers:silent', NOW, '+inf')) do
+    local has = redis.call('HGET', P .. ':workers', worker)
+    if has then
+      found[#found + 1] = worker
+      found[#found + 1] = has
+    end
+  end
+  return found
+end, { reads = true })

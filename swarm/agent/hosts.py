@@ -1,0 +1,138 @@
+"""The state of a host, as its workers announce it, and the differences between the hosts of a fleet. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict
+
+if TYPE_CHECKING:
+    from swarm.agent.needs import Has
+
+CLOCK_WORRY_SECONDS, CLOCK_FAULT_SECONDS = 2.0, 300.0
+"""Offsets of a clock that `doctor` reports, and with which a worker takes no agents: providers refuse requests signed at such a time."""
+
+
+class HostState(BaseModel):
+    """One worker's host. Fields of newer versions are ignored."""
+
+    model_config = ConfigDict(frozen=True)
+
+    free_mib: int | None = None
+    """Free space of the checkouts' disk."""
+    hub_ms: int | None = None
+    """How long the hub took to answer the last time."""
+    hub_at: float = 0.0
+    """When it did, in Unix seconds by Redis' clock."""
+    hub_trouble: str = ""
+    """Why the hub cannot be used now."""
+    clock_offset: float = 0.0
+    """Seconds by which the host's clock is ahead of Redis' clock."""
+    sandbox: str = ""
+    """The sandbox's name; empty: none works."""
+    extras: tuple[str, ...] = ()
+    """The installed extras of the package."""
+    python: str = ""
+    git: str = ""
+    settings: Mapping[str, str] = {}
+    """Settings of the worker that the fleet's hosts should share: variable → value, without secrets."""
+    secrets: tuple[str, ...] = ()
+    """Variables of secrets that it has."""
+
+
+@dataclass(frozen=True)
+class HostDifference:
+    """Something in which hosts differ, or a fault of some, and the remedy; the remedy is empty if there is neither."""
+
+    name: str
+    found: str
+    remedy: str = ""
+
+
+def compare_hosts(workers: Iterable[Has]) -> list[HostDifference]:
+    """Compare the hosts of these workers, and name for each difference the setting, command or extra that ends it."""
+    hosts: dict[str, Has] = {}
+    for has in workers:
+        hosts.setdefault(has.host or has.node, has)
+    states = {host: has.host_state for host, has in hosts.items()}
+    hubbed = {host: has for host, has in hosts.items() if has.hub}
+    found = [
+        _compare("hub", {host: has.hub for host, has in hosts.items()}, "set SWARM_HUB={}"),
+        _compare("checkouts", {host: has.checkouts for host, has in hubbed.items()}, "set SWARM_CHECKOUTS={}"),
+        _list_faults("hub in reach", {host: states[host].hub_trouble for host in hubbed}, "see its message"),
+        _list_faults("health", {host: has.sick for host, has in hosts.items()}, "see its message"),
+        _compare_extras(states),
+        _compare("sandbox", {host: state.sandbox for host, state in states.items()}, "install bubblewrap for {}"),
+        _compare(
+            "version", {host: has.version for host, has in hosts.items()}, "pip install 'celery-swarm=={}'", newest
+        ),
+        _compare("Python", {host: _minor(state.python) for host, state in states.items()}, "install Python {}", newest),
+        _compare("Git", {host: _minor(state.git) for host, state in states.items()}, "install git {}", newest),
+        _list_faults(
+            "clock", {host: _explain_clock(state) for host, state in states.items()}, "timedatectl set-ntp true"
+        ),
+    ]
+    others = {name for state in states.values() for name in state.settings} - {"SWARM_HUB", "SWARM_CHECKOUTS"}
+    settings = (
+        _compare(name, {host: state.settings.get(name, "") for host, state in states.items()}, f"set {name}={{}}")
+        for name in sorted(others)
+    )
+    return found + [one for one in settings if one.remedy]
+
+
+def most_common(values: Iterable[str]) -> str:
+    """The value that most have; of several the smallest, so that all hosts choose the same."""
+    counted = Counter(values)
+    return min(counted, key=lambda value: (-counted[value], value), default="")
+
+
+def newest(versions: Iterable[str]) -> str:
+    """The newest of some versions."""
+    return max(versions, key=lambda version: [int(part) for part in re.findall(r"\d+", version)], default="")
+
+
+def _compare(
+    name: str, values: Mapping[str, str], remedy: str, choose: Callable[[Iterable[str]], str] = most_common
+) -> HostDifference:
+    if len(set(values.values())) < 2:
+        return HostDifference(name, next(iter(values.values()), "") or "none")
+    wanted = choose(filter(None, values.values()))
+    others = [host for host, value in values.items() if value != wanted]
+    found = "; ".join(f"{host}: {value or 'none'}" for host, value in values.items())
+    return HostDifference(name, found, f"{remedy.format(wanted)} on {', '.join(others)}")
+
+
+def _compare_extras(states: Mapping[str, HostState]) -> HostDifference:
+    every = sorted({extra for state in states.values() for extra in state.extras})
+    lacking = {host: [one for one in every if one not in state.extras] for host, state in states.items()}
+    lacking = {host: extras for host, extras in lacking.items() if extras}
+    if not lacking:
+        return HostDifference("extras", ", ".join(every) or "none")
+    found = "; ".join(f"{host} lacks {', '.join(extras)}" for host, extras in lacking.items())
+    remedy = "; ".join(f"on {host}: {install(*extras)}" for host, extras in lacking.items())
+    return HostDifference("extras", found, remedy)
+
+
+def install(*extras: str) -> str:
+    """The command that installs extras of the package."""
+    return f"pip install 'celery-swarm[{','.join(extras)}]'"
+
+
+def _list_faults(name: str, faults: Mapping[str, str], remedy: str) -> HostDifference:
+    found = "; ".join(f"{host}: {fault}" for host, fault in faults.items() if fault)
+    return HostDifference(name, found or "no fault", remedy if found else "")
+
+
+def _explain_clock(state: HostState) -> str:
+    offset = state.clock_offset
+    if abs(offset) < CLOCK_WORRY_SECONDS:
+        return ""
+    return f"its clock is {abs(offset):.0f} s {'ahead of' if offset > 0 else 'behind'} Redis' clock"
+
+
+def _minor(version: str) -> str:
+    return ".".join(version.split(".")[:2])
