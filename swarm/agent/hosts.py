@@ -113,13 +113,8 @@ def _compare_extras(states: Mapping[str, HostState]) -> HostDifference:
     if not lacking:
         return HostDifference("extras", ", ".join(every) or "none")
     found = "; ".join(f"{host} lacks {', '.join(extras)}" for host, extras in lacking.items())
-    remedy = "; ".join(f"on {host}: {install(*extras)}" for host, extras in lacking.items())
+    remedy = "; ".join(f"on {host}: {install_command(*extras)}" for host, extras in lacking.items())
     return HostDifference("extras", found, remedy)
-
-
-def install(*extras: str) -> str:
-    """The command that installs extras of the package."""
-    return f"pip install 'celery-swarm[{','.join(extras)}]'"
 
 
 def _list_faults(name: str, faults: Mapping[str, str], remedy: str) -> HostDifference:

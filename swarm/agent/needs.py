@@ -12,8 +12,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from swarm.agent.hosts import HostState, install
+from swarm.agent.hosts import HostState
 from swarm.agent.spec import AgentSpec
+from swarm.core.errors import install_command
 from swarm.definitions.names import canonical_tool, split_pattern
 from swarm.definitions.tools import is_mcp, row_of
 
@@ -27,7 +28,7 @@ _NAMED = {
     "tool": ("the tool", "install its package there, or name its module in SWARM_TOOLS"),
     "tag": ("the tag", "SWARM_TAGS={}"),
     "mcp": ("the MCP server", "SWARM_MCP_SERVERS={}"),
-    f"mcp:{SERVERS}": ("support for MCP", install("mcp")),
+    f"mcp:{SERVERS}": ("support for MCP", install_command("mcp")),
 }
 """Requirements in words, and how a worker gets them."""
 
@@ -128,15 +129,15 @@ def needs_of(
 ) -> Needs:
     """Return an agent's requirements: its definition's, and its tools from outside.
 
-    `given` are external tools that it already has. `serving`: its job has MCP servers for it; `servers` are the keys of those on some
-    workers only. An agent that lists no tools gets those of its first worker, and needs them from then on.
+    `given` are external tools that it already has. `serving`: it needs a worker that can run MCP servers. `servers` are the keys of
+    those on some workers only. An agent that lists no tools gets those of its first worker, and needs them from then on.
     """
     listed = (canonical_tool(split_pattern(entry)[0]) for entry in spec.definition.tools or ())
     given = list(given)
     tools = {name for name in (*listed, *given) if row_of(name).origin}
     wants = {offer("tool", name) for name in tools} | {offer("tag", tag) for tag in spec.definition.requires}
     wants |= {offer("host", spec.host)} if spec.host else set()
-    wants |= {offer("mcp", SERVERS)} if serving or spec.definition.servers or any(map(is_mcp, given)) else set()
+    wants |= {offer("mcp", SERVERS)} if serving or any(map(is_mcp, given)) else set()
     wants |= {offer("mcp", key) for key in servers}
     model = "" if spec.base_url or spec.definition.command else spec.model
     needs = Needs(job=spec.job_id, model=model, wants=tuple(sorted(wants)))

@@ -10,7 +10,7 @@ import typer
 
 from swarm.cli.output import print_line, print_note
 from swarm.client.swarm import Swarm
-from swarm.core.errors import ConfigurationError
+from swarm.core.errors import ConfigurationError, install_command
 from swarm.core.settings import LOOPBACK, load_settings
 from swarm.local.stack import up
 from swarm.store.api_keys import ApiKeys
@@ -30,7 +30,7 @@ def serve(
 
         from swarm.api.application import make_app
     except ImportError as error:
-        raise ConfigurationError(f"{error.name} is not installed; run: pip install 'celery-swarm[api]'") from error
+        raise ConfigurationError(f"{error.name} is not installed; run: {install_command('api')}") from error
 
     settings = load_settings()
     if settings.redis_url is None:

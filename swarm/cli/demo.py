@@ -29,6 +29,8 @@ from swarm.rehearsal.demo import COORDINATED, SCENARIO, Demo, prepare_demo
 from swarm.workspace.git import run_git
 
 _TEST_SECONDS = 120
+_NOBODY = Path("/nonexistent")
+"""The home of nobody: the demo needs nothing that a person has configured."""
 _SHOWN_LINES = 15
 _DIFF_STYLES = MappingProxyType({"+++": "bold", "---": "bold", "+": "green", "-": "red", "@@": "cyan", "diff": "bold"})
 
@@ -68,7 +70,8 @@ def demo(
     if coordinator:
         order = replace(order, agent=COORDINATED)
     scenario = COORDINATED if coordinator else SCENARIO
-    launch = Launch(order, Here(rehearse=None if real else scenario, concurrency=concurrency))
+    here = Here(rehearse=None if real else scenario, concurrency=concurrency)
+    launch = Launch(order, here, home=_NOBODY)
     code = run_job(launch, settings, partial(_deliver_coordinated, settings) if coordinator else _deliver)
     if code == 130:
         raise typer.Exit(code)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -23,6 +24,8 @@ from swarm.cli.tables import Column, Listing
 from swarm.client.swarm import Swarm
 from swarm.core.errors import SwarmError
 from swarm.core.settings import Settings, load_settings
+from swarm.definitions.mcp.lacks import find_lack
+from swarm.definitions.mcp.reader import load_servers
 from swarm.definitions.tools import all_rows
 from swarm.hub.probe import find_trouble
 from swarm.local.exposure import find_exposures
@@ -85,6 +88,7 @@ def run_checks(settings: Settings) -> list[Check]:
         _check_served,
         _check_callbacks,
         _check_tools,
+        _check_servers,
     ]
     return [*(check(settings) for check in checks), *_check_exposures(settings)]
 
@@ -305,6 +309,17 @@ def _check_tools(settings: Settings) -> Check:
     differ = [f"{name} has several versions on the fleet" for name in differing]
     remedy = "correct these tools, or install one package version on all workers"
     return Check("own tools", False, "; ".join([*faults, *differ]), remedy, needed=False)
+
+
+def _check_servers(settings: Settings) -> Check:
+    """Check whether a worker of this machine could run the MCP servers of this folder and its person."""
+    servers = load_servers(Path.cwd(), Path.home(), trusted=True).servers
+    lacks: dict[str, list[str]] = {}
+    for server in servers:
+        lacks.setdefault(find_lack(server), []).append(server.name)
+    ready = f"{len(lacks.pop('', []))} of {len(servers)} can run here" if servers else "none configured"
+    remedy = "; ".join(f"{', '.join(names)}: {lack}" for lack, names in lacks.items())
+    return Check("MCP servers", not lacks, ready, remedy, needed=False)
 
 
 def _first_line(command: list[str]) -> str | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from swarm.cli.display import Display, StreamDisplay, watch
@@ -60,6 +61,8 @@ class Launch:
     """A command that is notified of open questions and of the end."""
     converse: bool = False
     """Read the person's next message after each answer."""
+    home: Path | None = None
+    """A folder in place of the person's home: its settings, servers, hooks and definitions."""
 
 
 def run_job(launch: Launch, settings: Settings, deliver: Deliver) -> int:
@@ -68,7 +71,7 @@ def run_job(launch: Launch, settings: Settings, deliver: Deliver) -> int:
     with contextlib.ExitStack() as cleanup:
         terminal = open_terminal(cleanup)
         # Checked before anything is started.
-        prepared = prepare_order(launch.order, settings, trust=asking_at(terminal, settings))
+        prepared = prepare_order(launch.order, settings, trust=asking_at(terminal, settings), home=launch.home)
         if launch.here.rehearse is None:
             require_credentials(settings)
         interrupts = cleanup.enter_context(Interrupts())

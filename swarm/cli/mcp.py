@@ -18,10 +18,11 @@ from swarm.cli.options import JsonOption, WorkspaceOption, takes
 from swarm.cli.output import one_line, print_json, print_line, print_note, show_number
 from swarm.cli.tables import Column, Listing
 from swarm.client.preparation import find_workspace
-from swarm.client.project import gather
+from swarm.client.project import Project, gather
 from swarm.client.swarm import Swarm
 from swarm.core.errors import ConfigurationError, ToolError
 from swarm.core.settings import Settings, load_settings
+from swarm.definitions.mcp.lacks import INSTALL, find_lack
 from swarm.definitions.mcp.reader import OWN_FILE, PROJECT_FILE
 from swarm.definitions.mcp.servers import MissingVariables, Server
 from swarm.definitions.mcp.writer import add_entry, make_entry
@@ -47,16 +48,28 @@ def list_servers(workspace: WorkspaceOption = Path(), as_json: JsonOption = Fals
     settings = load_settings()
     folder = find_workspace(workspace)
     found = gather(folder, settings)
+    here = settings.redis_url is None
+    lacks = {one.name: find_lack(one) if here else "" for one in [*found.configured.servers, *_own_servers(found)]}
     rows = [
-        *((server, "ready", "") for server in found.configured.servers),
-        *((server, "ready", one.name) for one in found.catalogue.definitions.values() for server in one.servers),
+        *((server, _tell_state(lacks[server.name]), "") for server in found.configured.servers),
+        *(
+            (server, _tell_state(lacks[server.name]), one.name)
+            for one in found.catalogue.definitions.values()
+            for server in one.servers
+        ),
         *((server, "not approved", "") for server in found.configured.untrusted),
         *((server, "not approved", "its type") for server in found.catalogue.unapproved),
     ]
     logins = read_states([server for server, _, _ in rows], folder, settings)
     if as_json:
         servers = [
-            {**_describe(server), "state": state, "only_for": only, "login": logins.get(server.name, "")}
+            {
+                **_describe(server),
+                "state": state,
+                "lack": lacks.get(server.name, ""),
+                "only_for": only,
+                "login": logins.get(server.name, ""),
+            }
             for server, state, only in rows
         ]
         problems = [problem.model_dump() for problem in found.configured.problems]
@@ -76,7 +89,18 @@ def list_servers(workspace: WorkspaceOption = Path(), as_json: JsonOption = Fals
         print_note(f"switched off: {one_line(name, 80)}")
     for problem in found.configured.problems:
         print_note(f"problem: {problem}")
+    for lack in dict.fromkeys(filter(None, lacks.values())):
+        names = [name for name, told in lacks.items() if told == lack]
+        print_note(f"{', '.join(names)} cannot run on this machine: {lack}")
     _tell_missing([server for server, _, _ in rows], [state for _, state, _ in rows].count("not approved"), settings)
+
+
+def _own_servers(found: Project) -> list[Server]:
+    return [server for one in found.catalogue.definitions.values() for server in one.servers]
+
+
+def _tell_state(lack: str) -> str:
+    return "cannot run" if lack else "ready"
 
 
 def _tell_missing(servers: Sequence[Server], waiting: int, settings: Settings) -> None:
@@ -154,10 +178,7 @@ def check_servers(
     settings, folder = load_settings(), find_workspace(workspace)
     found = gather(folder, settings)
     waiting = [*found.configured.untrusted, *found.catalogue.unapproved]
-    servers = [
-        *found.configured.servers,
-        *(one for each in found.catalogue.definitions.values() for one in each.servers),
-    ]
+    servers = [*found.configured.servers, *_own_servers(found)]
     offered = (*servers, *waiting)
     if unknown := set(names or ()) - {name for server in offered for name in (server.name, server.key)}:
         raise ConfigurationError(
@@ -224,7 +245,7 @@ def serve(
     try:
         from swarm.api.mcp.server import FleetServer, make_http, serve_stdio
     except ImportError as error:
-        raise ConfigurationError(f"{error.name} is not installed; run: pip install 'celery-swarm[mcp]'") from error
+        raise ConfigurationError(f"{error.name} is not installed; run: {INSTALL}") from error
 
     settings, folder = load_settings(), find_workspace(workspace)
     if unknown := sorted(set(scope or ()) - set(SCOPES)):

@@ -19,7 +19,7 @@ from swarm.cli.output import one_line, print_line, print_note
 from swarm.client.preparation import find_workspace
 from swarm.client.project import gather
 from swarm.client.swarm import Swarm
-from swarm.core.errors import ConfigurationError, SwarmError
+from swarm.core.errors import ConfigurationError, SwarmError, install_command
 from swarm.core.settings import Settings, load_settings
 from swarm.definitions.mcp.servers import MissingVariables, OAuth, Server, expand
 from swarm.definitions.memory_stores import find_places
@@ -52,7 +52,7 @@ def log_in(
         from swarm.capabilities.mcp.broker.admission import describe_login
         from swarm.capabilities.mcp.broker.oauth import NotGranted, NotReached
     except ImportError as error:
-        raise ConfigurationError(f"{error.name} is not installed; run: pip install 'celery-swarm[mcp]'") from error
+        raise ConfigurationError(f"{error.name} is not installed; run: {install_command('mcp')}") from error
 
     # The library logs failures with tracebacks; the useful part is printed below.
     logging.getLogger("mcp").setLevel(logging.CRITICAL)

@@ -26,6 +26,7 @@ from swarm.core.ids import job_id_for, new_job_id, root_agent_id
 from swarm.core.settings import LOOPBACK, Settings
 from swarm.definitions.catalogue import Catalogue
 from swarm.definitions.grants import Grant
+from swarm.definitions.mcp.lacks import NO_EXTRA
 from swarm.definitions.mentions import split_address
 from swarm.definitions.model import AgentDefinition, Isolation, Outcome, PermissionMode
 from swarm.definitions.setups import Setup
@@ -70,8 +71,10 @@ def prepare_order(
     any_type: bool = False,
     ceiling: Ceiling = UNLIMITED,
     trust: Trust | None = None,
+    home: Path | None = None,
 ) -> PreparedJob:
-    """Check an order and read the files it refers to, without writing a record. `any_type` also takes types that only agents start.
+    """Check an order and read the files it refers to, without writing a record. `any_type` also takes types that only agents start;
+    `home` replaces the person's.
 
     Raises `ConfigurationError` for unusable input, `BeyondCeiling` for anything beyond the caller's ceiling, `UnknownDefinition`, and
     `InvalidRule` for a rule that the person typed.
@@ -81,7 +84,7 @@ def prepare_order(
     folder = find_workspace(order.workspace)
     ceiling.hold(_wanted_by(order, folder))
     _check(order, folder)
-    read = partial(gather, folder, settings, allow=order.allow, ask=order.ask, deny=order.deny)
+    read = partial(gather, folder, settings, allow=order.allow, ask=order.ask, deny=order.deny, home=home)
     found, declined = read(), False
     if trust is not None and found.grants and not found.trusted:
         declined = not trust(folder, found.grants)
@@ -93,7 +96,7 @@ def prepare_order(
     spec = _make_spec(order, definition, job_id, title, _JobPlace(folder, found, settings, ceiling))
     if order.batch:
         found.part("batching").check(spec)
-    return PreparedJob(
+    job = PreparedJob(
         spec,
         folder,
         found,
@@ -105,6 +108,11 @@ def prepare_order(
         webhook="" if order.webhook is None else found.part("webhooks").read_address(order.webhook),
         digest=digest,
     )
+    if job.needed_servers and not found.can_serve:
+        raise ConfigurationError(
+            f"the type {definition.name} needs the MCP server {job.needed_servers[0].name}, and {NO_EXTRA}"
+        )
+    return job
 
 
 class _JobPlace(NamedTuple):

@@ -11,7 +11,10 @@ from swarm.capabilities.context.instructions import Instructions
 from swarm.client.project import Project
 from swarm.definitions.catalogue import Catalogue
 from swarm.definitions.grants import Grant
-from swarm.definitions.mcp.reader import explain_absent
+from swarm.definitions.mcp.lacks import NO_EXTRA
+from swarm.definitions.mcp.reader import explain_absent, needed_servers
+from swarm.definitions.mcp.servers import Server
+from swarm.definitions.sources import enumerate_briefly
 from swarm.permissions.rules import Rules
 from swarm.permissions.sources import PermissionSettings
 from swarm.store.callbacks import Callback
@@ -93,6 +96,11 @@ class PreparedJob:
         return self.permissions.rules + self.spec.rules
 
     @property
+    def needed_servers(self) -> list[Server]:
+        """The MCP servers without which the first agent does not start."""
+        return needed_servers(self.spec.definition, self.project.configured.servers)
+
+    @property
     def grants(self) -> list[Grant]:
         """Grants of the workspace's files; they apply only if it is trusted."""
         return self.project.grants
@@ -112,6 +120,9 @@ class PreparedJob:
         """Entries of settings files that could not be used, or were not."""
         found = [*self.project.problems, *(self.instructions.problems if self.instructions else ())]
         problems = [str(problem) for problem in found]
+        if not self.project.can_serve and (servers := self.project.configured.servers):
+            names = enumerate_briefly([server.name for server in servers])
+            problems.append(f"goes without the MCP servers of your configuration ({names}): {NO_EXTRA}")
         if lack := explain_absent(self.spec.definition, self.project.configured, self.catalogue.unapproved):
             problems.append(f"{self.spec.definition.name}: {lack}")
         return [*problems, self.ignored] if self.ignored else problems

@@ -19,6 +19,7 @@ from swarm.core.memo import Memo
 from swarm.core.settings import Settings
 from swarm.definitions.catalogue import Catalogue, load_catalogue
 from swarm.definitions.grants import Grant
+from swarm.definitions.mcp.lacks import has_extra
 from swarm.definitions.mcp.reader import Configured, load_servers
 from swarm.definitions.mcp.servers import JobServers
 from swarm.definitions.memory_stores import Places, find_places
@@ -47,7 +48,9 @@ class Project:
     setup_problems: tuple[Problem, ...]
     """The reasons why the setup could not be read."""
     configured: Configured
-    """The MCP servers available to agents."""
+    """The MCP servers that are configured."""
+    can_serve: bool
+    """Whether the workers that run the job may be able to run MCP servers; False if they are this machine's, and it is not."""
     places: Places
     """Places of agents' memory."""
     parts: Mapping[str, OrderPart]
@@ -79,7 +82,7 @@ class Project:
     @cached_property
     def documents(self) -> dict[str, str]:
         """The documents that travel with a job besides definitions, by name, as JSON."""
-        servers = self.configured.servers
+        servers = self.configured.servers if self.can_serve else ()
         given = {
             "instructions": self.instructions,
             "servers": JobServers(servers=list(servers)) if servers else None,
@@ -102,26 +105,34 @@ _projects = Memo[Project](32)
 
 
 def gather(
-    folder: Path, settings: Settings, *, allow: Sequence[str] = (), ask: Sequence[str] = (), deny: Sequence[str] = ()
+    folder: Path,
+    settings: Settings,
+    *,
+    allow: Sequence[str] = (),
+    ask: Sequence[str] = (),
+    deny: Sequence[str] = (),
+    home: Path | None = None,
 ) -> Project:
     """Return a workspace's configuration, which is read again only if one of its files, or of its person's, has changed.
 
-    The three lists are rules of the command line. Raises `InvalidRule` for one of those.
+    The three lists are rules of the command line. `home` replaces the person's. Raises `InvalidRule` for one of those rules.
     """
-    given = tuple(allow), tuple(ask), tuple(deny)
-    key = (folder, given, settings, tuple(map(os.environ.get, _VARIABLES)))
-    return _projects.get(key, lambda: _gather(folder, settings, *given))
+    given, home = (tuple(allow), tuple(ask), tuple(deny)), home or Path.home()
+    key = (folder, given, settings, home, tuple(map(os.environ.get, _VARIABLES)))
+    return _projects.get(key, lambda: _gather(folder, settings, home, *given))
 
 
-def _gather(folder: Path, settings: Settings, allow: Sequence[str], ask: Sequence[str], deny: Sequence[str]) -> Project:
-    home, places = Path.home(), find_places(folder, settings.memory_owner)
+def _gather(
+    folder: Path, settings: Settings, home: Path, allow: Sequence[str], ask: Sequence[str], deny: Sequence[str]
+) -> Project:
+    places = find_places(folder, settings.memory_owner)
 
     def read(trusted: bool) -> Project:
         # Read it even if this job does not need it: trust does not depend on how a job is started.
         setup, problems = (None, []) if settings.hub is None else read_setup(folder)
         configured = load_servers(folder, home, trusted=trusted)
         permissions = load_permission_settings(folder, home, allow=allow, ask=ask, deny=deny, trusted=trusted)
-        catalogue = load_catalogue(folder, trusted=trusted)
+        catalogue = load_catalogue(folder, home, trusted=trusted)
         place = OrderPlace(folder, home, settings, catalogue, trusted, places)
         parts = {name: load(one.order)(place) for name, one in capabilities().items() if one.order}
         rules = permissions.rules + server_rules(configured.servers)
@@ -135,6 +146,7 @@ def _gather(folder: Path, settings: Settings, allow: Sequence[str], ask: Sequenc
             setup=setup,
             setup_problems=tuple(problems),
             configured=configured,
+            can_serve=settings.redis_url is not None or has_extra(),
             parts=parts,
             places=places,
         )

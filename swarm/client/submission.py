@@ -13,8 +13,6 @@ from swarm.client.work import keep_folder
 from swarm.core.errors import IdempotencyConflict
 from swarm.core.ids import root_agent_id
 from swarm.core.settings import Settings
-from swarm.definitions.names import canonical_tool, split_pattern
-from swarm.definitions.tools import is_mcp
 from swarm.store.durable import Disk
 from swarm.workspace.upload import Upload, send_folder
 
@@ -71,9 +69,7 @@ def wait_for_disk(swarm: Swarm) -> None:
 
 def _find_lack(swarm: Swarm, prepared: PreparedJob) -> list[str]:
     """Explain why no worker can run the job's first agent; empty if one can, or if none is running, because one may start soon."""
-    tools = prepared.spec.definition.tools
-    may_use = tools is None or any(is_mcp(canonical_tool(split_pattern(entry)[0])) for entry in tools)
-    needs = needs_of(prepared.spec, serving=may_use and "servers" in prepared.documents)
+    needs = needs_of(prepared.spec, serving=bool(prepared.needed_servers))
     workers = swarm.workers()
     lack = find_common_lack(needs, workers) if workers else ""
     return [f"the job waits because no worker can run it now: {lack}"] if lack else []

@@ -11,6 +11,11 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 
+def install_command(*extras: str) -> str:
+    """Return the command that installs extras of the package, for the remedy of an error."""
+    return f"pip install 'celery-swarm[{','.join(extras)}]'"
+
+
 class SwarmError(Exception):
     """The root of the project's errors; `str(error)` is fit to be shown to a person."""
 

@@ -10,7 +10,6 @@ host needs none of the files.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -33,7 +32,7 @@ from swarm.definitions.opencode import (
     read_opencode_agents,
     read_opencode_config,
 )
-from swarm.definitions.sources import Problem, ReadResult, is_folder, list_files, resolve
+from swarm.definitions.sources import Problem, ReadResult, config_folder, is_folder, list_files, resolve
 
 _OLD_MODES = ("mode", "modes")
 """Older folders of OpenCode for agents of the mode `primary`."""
@@ -102,8 +101,8 @@ class Catalogue(BaseModel):
 def load_catalogue(workspace: Path | None, home: Path | None = None, *, trusted: bool = False) -> Catalogue:
     """Load the definitions that apply in a workspace; unchanged files are not read again.
 
-    `home` replaces the person's home folder; without it the real one is used, and `XDG_CONFIG_HOME` is honoured. A workspace's
-    definition replaces a shipped one or one of the person's only if the workspace is `trusted`.
+    `home` replaces the person's home folder. A workspace's definition replaces a shipped one or one of the person's only if the
+    workspace is `trusted`.
     """
     project = [result for folder in project_folders(workspace) for result in _read_project(folder)]
     own = [*_read_home(home), ReadResult(definitions=list(shipped_definitions().values()))]
@@ -193,9 +192,7 @@ def _read_home(home: Path | None) -> list[ReadResult]:
         base = home or Path.home()
     except RuntimeError:
         return []  # a user without a home
-    config = base / ".config"
-    if home is None and (variable := os.environ.get("XDG_CONFIG_HOME")):
-        config = Path(variable)
+    config = config_folder(base)
     results = _read_markdown(base / ".swarm") + _read_markdown(config / "swarm") + _read_markdown(base / ".claude")
     return results + _read_opencode(config / "opencode", root=None) + _read_codex(base / ".codex", root=None)
 

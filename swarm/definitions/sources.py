@@ -7,6 +7,7 @@ an exception for the others.
 
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 
@@ -77,6 +78,19 @@ def show_place(path: Path, workspace: Path | None, home: Path | None) -> str:
         if base is not None and path.is_relative_to(base):
             return mark + show_path(path.relative_to(base))
     return show_path(path)
+
+
+def config_folder(home: Path) -> Path:
+    """Return the folder of a person's configurations: `XDG_CONFIG_HOME` for the real home, else `.config` in the given one."""
+    configured = os.environ.get("XDG_CONFIG_HOME")
+    return Path(configured) if configured and home == _real_home() else home / ".config"
+
+
+def _real_home() -> Path | None:
+    try:
+        return Path.home()
+    except RuntimeError:
+        return None  # a user without a home
 
 
 def as_text(value: object) -> str:

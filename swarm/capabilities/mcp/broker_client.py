@@ -14,11 +14,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from swarm.agent.hosts import install
 from swarm.capabilities.mcp.places import LOG, SOCKET, STARTING, takes
 from swarm.tools.environment import clean_environment
 
@@ -27,7 +25,6 @@ START_SECONDS = 60.0
 _AGAIN_SECONDS = 20.0
 TELL_SECONDS = 5.0
 CHECK_SECONDS = 0.5
-INSTALL = install("mcp")
 Event = dict[str, Any]
 
 
@@ -125,11 +122,6 @@ class BrokerClient:
                     start_at = time.monotonic() + _AGAIN_SECONDS
                 time.sleep(0.02)
         raise BrokerGone(said=False)
-
-
-def can_start_broker() -> bool:
-    """Whether the protocol's SDK is installed here; imports nothing of it."""
-    return find_spec("mcp") is not None and find_spec("mcp_types") is not None
 
 
 def start_broker(folder: Path, idle_seconds: float) -> None:

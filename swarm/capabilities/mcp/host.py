@@ -13,11 +13,12 @@ from functools import partial
 from pathlib import Path
 
 from swarm.agent.needs import SERVERS, offer
-from swarm.capabilities.mcp.broker_client import INSTALL, BrokerClient, BrokerGone, can_start_broker
+from swarm.capabilities.mcp.broker_client import BrokerClient, BrokerGone
 from swarm.capabilities.mcp.launch import Confining, FindLogin, Profile, describe_launch
 from swarm.capabilities.mcp.pins import Pin, make_pin
 from swarm.core.errors import ConfigurationError, ToolError, UnknownAgent
 from swarm.core.settings import Settings
+from swarm.definitions.mcp.lacks import NO_EXTRA, has_extra
 from swarm.definitions.mcp.servers import Server, server_keys
 from swarm.permissions.sandbox import Backend, SandboxPolicy, choose_backend
 from swarm.runtime.additions import Duty, WorkerHost, WorkerPart
@@ -55,7 +56,7 @@ class ServersOfWorker(WorkerPart):
 
     def offers(self) -> Mapping[str, str]:
         """The servers that this worker can run."""
-        keys = (SERVERS, *server_keys(self.settings)) if can_start_broker() else ()
+        keys = (SERVERS, *server_keys(self.settings)) if has_extra() else ()
         return {offer("mcp", key): "" for key in keys}
 
     def duties(self, host: WorkerHost) -> Iterable[Duty]:
@@ -86,8 +87,8 @@ def probe(server: Server, workspace: Path, settings: Settings, find_login: FindL
     A process has the sandbox of agents' commands in the workspace, and the network only with `network`. Raises `ToolError` or
     `MissingVariables` if the server cannot be used; `ConfigurationError` if the MCP extra is not installed.
     """
-    if not can_start_broker():
-        raise ConfigurationError(f"nothing here speaks with MCP servers; run: {INSTALL}")
+    if not has_extra():
+        raise ConfigurationError(NO_EXTRA)
     profile = Profile(f"check-{secrets.token_hex(6)}", "", str(workspace), (), read_only=False, network=network)
     line, allowed = line_of(settings), settings.mcp_variables()
     confining = _confining(workspace, settings)

@@ -10,9 +10,8 @@ from typing import Any
 
 from swarm.agent.coordination.messages import explain_servers
 from swarm.agent.entries import Finished, Started
-from swarm.agent.needs import needs_of, offer, read_workers
+from swarm.agent.needs import SERVERS, needs_of, offer, read_workers
 from swarm.agent.spec import AgentSpec
-from swarm.capabilities.mcp.broker_client import can_start_broker
 from swarm.capabilities.mcp.caller import Access, ServerAway, ServerCaller
 from swarm.capabilities.mcp.host import end_servers, line_of
 from swarm.capabilities.mcp.logins import way_to
@@ -20,11 +19,12 @@ from swarm.capabilities.mcp.messages import ABSENT, introduce
 from swarm.capabilities.mcp.pins import Pin, PinnedTool, Pins
 from swarm.capabilities.mcp.server_tools import ABOUT_SERVERS, TOOL_SEARCH, ServerTool, must_defer
 from swarm.core.errors import ToolError
-from swarm.definitions.mcp.reader import wanted_servers
-from swarm.definitions.mcp.servers import JobServers, Server, server_keys, tool_name
+from swarm.definitions.mcp.lacks import NO_EXTRA, has_extra
+from swarm.definitions.mcp.reader import may_have, needed_servers, wanted_servers
+from swarm.definitions.mcp.servers import JobServers, Server, server_keys
 from swarm.definitions.memory_stores import Places
 from swarm.definitions.names import canonical_tool, split_pattern
-from swarm.definitions.tools import is_mcp, matches_tool
+from swarm.definitions.tools import is_mcp
 from swarm.models.catalogue import context_tokens
 from swarm.runtime.parts import Parts
 from swarm.runtime.steps import Offer, Step
@@ -49,7 +49,7 @@ class Servers(Step):
         segment = self._segment
         own = segment.spec.definition.servers
         found = {server.key: server for server in [*self._of_job(), *own]}
-        return {key: server for key, server in found.items() if self._wants(server)}
+        return {key: server for key, server in found.items() if may_have(segment.spec.definition, server)}
 
     @property
     def adds_tools(self) -> bool:  # type: ignore[override]
@@ -57,9 +57,17 @@ class Servers(Step):
         return bool(self.all)
 
     def unfit(self) -> str:
-        """Why this worker cannot run the agent: it lacks the MCP extra, or servers that other workers report."""
+        """Why this worker cannot run the agent, and another can: it lacks the MCP extra, or servers that others report.
+
+        If no worker has the extra, the agent goes without servers. Only a job whose first agent needs one waits.
+        """
         segment = self._segment
-        if not self.all or (can_start_broker() and set(self.at_home) <= set(server_keys(segment.settings))):
+        if has_extra():
+            fits = set(self.at_home) <= set(server_keys(segment.settings))
+        else:
+            waits = segment.spec.parent_id is None and self._needed
+            fits = not waits and offer("mcp", SERVERS) not in self._offered
+        if not self.all or fits:
             return ""
         segment.store.agents.need(segment.claim, needs_of(segment.claim.spec, serving=True, servers=self.at_home))
         return "its worker lacks what its MCP servers need"
@@ -78,23 +86,21 @@ class Servers(Step):
         """The agent's servers that only some workers report, by their part of the tools' names."""
         if not self.all:
             return []
-        named = {name for has in read_workers(self._segment.store.fleet.workers().values()) for name in has.offers}
-        return [key for key in self.all if offer("mcp", key) in named]
+        return [key for key in self.all if offer("mcp", key) in self._offered]
+
+    @cached_property
+    def _offered(self) -> set[str]:
+        """What any worker offers."""
+        return {name for has in read_workers(self._segment.store.fleet.workers().values()) for name in has.offers}
+
+    @cached_property
+    def _needed(self) -> list[str]:
+        """The servers that the agent does not start without, by name."""
+        return [server.name for server in needed_servers(self._segment.spec.definition, self._of_job())]
 
     def _of_job(self) -> list[Server]:
         found = self._segment.carried("servers", JobServers, "the MCP servers")
         return [] if found is None else found.servers
-
-    def _wants(self, server: Server) -> bool:
-        listed = self._segment.spec.definition.tools
-        if listed is None:
-            return True
-        names = [canonical_tool(split_pattern(entry)[0]) for entry in listed]
-        prefix = tool_name(server.name, "")
-        return any(
-            name == prefix.removesuffix("__") or name.startswith(prefix) or matches_tool(name, f"{prefix}x")
-            for name in names
-        )
 
     # -- when it begins ------------------------------------------------------------------------------------
 
@@ -104,9 +110,9 @@ class Servers(Step):
         return ServersOffer(self) if is_own and (self.all or self.elsewhere or self.absent) else None
 
     def opened(self, entry: Started) -> Started | Finished:
-        required = [server.name for server in self.all.values() if server.required and server.name in self.missing]
-        if required:
-            reason = f"the MCP server {required[0]} is required: {self.missing[required[0]]}"
+        required = [server.name for server in self.all.values() if server.required] if has_extra() else self._needed
+        if absent := [name for name in required if name in self.missing]:
+            reason = f"the MCP server {absent[0]} is required: {self.missing[absent[0]]}"
             return Finished(state="failed", reason=reason)
         given, segment = [tool["name"] for tool in entry.tools], self._segment
         if self.at_home:
@@ -115,7 +121,10 @@ class Servers(Step):
 
     def list_tools(self) -> list[Tool]:
         """Return the servers' tools before any filter, starting servers that this job has not used yet."""
-        if not self.all or not can_start_broker():
+        if not self.all:
+            return []
+        if not has_extra():
+            self._miss(list(self.all.values()), NO_EXTRA)
             return []
         pins = Pins(self._segment.store.keyspace, self._segment.spec.job_id)
         known = pins.load()
@@ -125,14 +134,14 @@ class Servers(Step):
                 if isinstance(pin, Pin):
                     known[self._place(server)] = pins.pin(self._place(server), pin)
                 else:
-                    self._miss(server, pin)
+                    self._miss([server], pin)
         self._take(known)
         return self._make_tools()
 
-    def _miss(self, server: Server, why: str) -> None:
-        self.missing[server.name] = why
-        spec = self._segment.spec
-        told = f"{server.name} could not be started: {' '.join(why.split())}"
+    def _miss(self, servers: list[Server], why: str) -> None:
+        names, spec = [server.name for server in servers], self._segment.spec
+        self.missing |= dict.fromkeys(names, why)
+        told = f"{', '.join(names)} could not be started: {' '.join(why.split())}"
         self._segment.store.events.emit_once(spec.job_id, "server", spec.agent_id, why=told[:_MAX_TOLD])
 
     def _place(self, server: Server) -> str:

@@ -71,7 +71,7 @@ class SkillsOfOrder(OrderPart):
 
     def __init__(self, place: OrderPlace) -> None:
         super().__init__(place)
-        self.skills = found = load_skills(place.folder, trusted=place.trusted)
+        self.skills = found = load_skills(place.folder, place.home, trusted=place.trusted)
         self.grants, self.problems, self.packages = found.grants, found.problems, found.packages
 
     def expand(self, prompt: str, agent: str | None, rules: Rules) -> ExpandedPrompt | None:

@@ -19,7 +19,7 @@ from swarm.definitions.catalogue import project_folders
 from swarm.definitions.grants import Grant
 from swarm.definitions.jsonc import read_table
 from swarm.definitions.opencode import CONFIG_NAMES
-from swarm.definitions.sources import Problem, Unusable, is_folder, list_files, resolve, show_place
+from swarm.definitions.sources import Problem, Unusable, config_folder, is_folder, list_files, resolve, show_place
 
 MAX_TOTAL_BYTES = 24 * 1024 * 1024
 """Most bytes of all packages of a job, as stored."""
@@ -64,8 +64,7 @@ class _SkillReader:
             self.home = home or Path.home()
         except RuntimeError:
             pass  # a user without a home
-        configured = None if home is not None else os.environ.get("XDG_CONFIG_HOME")
-        self.config = Path(configured) if configured else (self.home or Path()) / ".config"
+        self.config = config_folder(self.home or Path())
         self.found: list[_FoundSkills] = []
         self.problems: list[Problem] = []
         self._seen: set[Path] = set()

@@ -21,11 +21,12 @@ from swarm.definitions.catalogue import project_folders
 from swarm.definitions.grants import Grant
 from swarm.definitions.jsonc import WORKSPACE_SETTINGS, read_table
 from swarm.definitions.mcp.formats import Dialect, Unreadable, read_entry
-from swarm.definitions.mcp.servers import Scope, Server, describe_use, server_of, spell
+from swarm.definitions.mcp.servers import Scope, Server, describe_use, server_of, spell, tool_name
 from swarm.definitions.model import AgentDefinition
-from swarm.definitions.names import split_pattern
+from swarm.definitions.names import canonical_tool, split_pattern
 from swarm.definitions.opencode import CONFIG_NAMES
 from swarm.definitions.sources import Problem, Unusable, enumerate_briefly, read_text, show, show_path, show_place
+from swarm.definitions.tools import matches_tool
 
 MAX_SERVERS = 100
 PROJECT_FILE = ".mcp.json"
@@ -232,6 +233,24 @@ def _parse_large(path: Path, most: int) -> Any:
         raise Unusable(f"cannot be read: {error.strerror}", "Check that it may be read.") from error
     except (ValueError, RecursionError) as error:
         raise Unusable(f"it is not valid JSON: {error}", "No server is read from it.") from error
+
+
+def may_have(definition: AgentDefinition, server: Server) -> bool:
+    """Report whether agents of this type may have tools of the server."""
+    prefix = tool_name(server.name, "")
+    names = [canonical_tool(split_pattern(entry)[0]) for entry in definition.tools or ()]
+    return definition.tools is None or any(
+        name == prefix.removesuffix("__") or name.startswith(prefix) or matches_tool(name, f"{prefix}x")
+        for name in names
+    )
+
+
+def needed_servers(definition: AgentDefinition, servers: Iterable[Server]) -> list[Server]:
+    """Return the servers, of these and its own, without which agents of this type are not started."""
+    named = set(map(spell, definition.shared_servers))
+    return [one for one in servers if one.key in named or (one.required and may_have(definition, one))] + list(
+        definition.servers
+    )
 
 
 def wanted_servers(definition: AgentDefinition) -> list[str]:
