@@ -22,6 +22,7 @@ from swarm.cli.app import SECTIONS
 from swarm.client import aio
 from swarm.client.order import JobOptions, MapOrder, Order, StepOrder
 from swarm.core.settings import Settings
+from swarm.definitions.foreign_keys import KEYS
 from swarm.permissions.sandbox.names import TOLD, UNDONE
 from swarm.streaming.events import StreamEvent, ToolCall
 
@@ -37,6 +38,7 @@ def pages() -> dict[str, str]:
         "cli.md": _cli(),
         "settings.md": _settings(),
         "obeyed.md": _obeyed(),
+        "compat.md": _compat(),
     }
     return {name: f"{_HEAD}\n{text.rstrip()}\n" for name, text in made.items()}
 
@@ -86,6 +88,22 @@ def _obeyed() -> str:
     for title, table in (("A change is undone", UNDONE), ("A change stays and is reported", TOLD)):
         parts.append(f"## {title}\n\n| names | obeyed by |\n|---|---|")
         parts += [f"| {', '.join(f'`{name}`' for name in names.split())} | {who} |" for who, names in table.items()]
+        parts.append("")
+    return "\n".join(parts)
+
+
+def _compat() -> str:
+    names = {
+        "claude": "Claude Code's settings.json",
+        "opencode": "OpenCode's opencode.json",
+        "codex": "Codex's config.toml",
+    }
+    parts = [
+        "# Keys of other systems' settings\n\n`swarm compat` shows the files here. A key that is missing below is not applied.\n"
+    ]
+    for system, keys in KEYS.items():
+        parts.append(f"## {names[system]}\n\n| key | here | how, or why not |\n|---|---|---|")
+        parts += [f"| `{key}` | {one.fate}{' (restricts)' * one.guards} | {one.told} |" for key, one in keys.items()]
         parts.append("")
     return "\n".join(parts)
 

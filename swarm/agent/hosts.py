@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict
 
+from swarm.core.errors import install_command
+
 if TYPE_CHECKING:
     from swarm.agent.needs import Has
 

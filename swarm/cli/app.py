@@ -46,6 +46,7 @@ SECTIONS = {
         "tools": "tools:show_tools",
         "permissions": "permissions:show_permissions",
         "trust": "trust:trust",
+        "compat": "compat:show_compat",
     },
     "This machine": {
         "up": "machines:bring_up",

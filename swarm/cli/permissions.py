@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import shlex
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -134,8 +134,11 @@ def _explain(tool: str, text: str | None, prepared: PreparedJob, settings: Setti
     backend = choose_backend(settings.sandbox)
     sandboxed = isinstance(backend, Backend)
 
+    names = tuple(name for part in prepared.project.parts.values() for name in part.names_of(row_of(name), given))
+
     def describe(rules: Rules) -> JudgedCall:
-        return describe_call(name, given, spec, rules=rules, mode=spec.mode, sandboxed=sandboxed)
+        described = describe_call(name, given, spec, rules=rules, mode=spec.mode, sandboxed=sandboxed)
+        return replace(described, names=names)
 
     def decide(rules: Rules) -> Judgement:
         return judge(describe(rules))

@@ -17,7 +17,7 @@ from swarm.cli.options import JsonOption, read_prompt
 from swarm.cli.order_options import Here, order_options
 from swarm.cli.output import one_line, print_json, print_line, print_note, print_result, show_count, show_number
 from swarm.cli.prompter import open_terminal
-from swarm.cli.trust import asking_at
+from swarm.cli.trust import asking_at, hold_unguarded
 from swarm.client.order import Order, read_order
 from swarm.client.preparation import MAX_PROMPT_BYTES, prepare_order
 from swarm.client.swarm import Swarm
@@ -92,7 +92,9 @@ def _begin_conversation() -> str | None:
 
 def _submit_and_leave(launch: Launch, settings: Settings, *, as_json: bool) -> None:
     with contextlib.ExitStack() as cleanup:
-        prepared = prepare_order(launch.order, settings, trust=asking_at(open_terminal(cleanup), settings))
+        terminal = open_terminal(cleanup)
+        prepared = prepare_order(launch.order, settings, trust=asking_at(terminal, settings))
+        hold_unguarded(prepared, terminal, settings)
     if settings.redis_url is None and not running(settings):
         raise ConfigurationError("no worker would run the job: start one with `swarm up`, or omit --detach")
     if launch.here.rehearse is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -13,6 +14,7 @@ from swarm.cli.grants import list_grants
 from swarm.cli.options import JsonOption
 from swarm.cli.output import message_console, output_console, plain, print_json, print_line, print_note, show_number
 from swarm.client.preparation import Trust, find_workspace
+from swarm.client.prepared import PreparedJob, list_lost
 from swarm.client.project import gather, is_trusted
 from swarm.core.errors import ConfigurationError
 from swarm.core.settings import Settings, load_settings
@@ -26,7 +28,7 @@ def trust(
     revoke: Annotated[bool, typer.Option("--revoke", help="Trust it no longer.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Trust grants in a workspace's files: allow rules, modes, replacements of shipped agents.
+    """Trust grants in a workspace's files: allow rules, modes, replacements of shipped agents, and jobs without lost restrictions.
 
     Such files may come from a clone or an agent, so untrusted ones can only restrict. A change of their requests needs a new approval.
     """
@@ -38,17 +40,22 @@ def trust(
     if revoke:
         print_note(f"no longer trusted: {folder}" if store.revoke(folder) else f"it was not trusted: {folder}")
         return
-    grants, last = gather(folder, settings).grants, store.last(folder)
+    found, last = gather(folder, settings), store.last(folder)
+    grants, lost = found.grants, list_lost(found.permissions)
     was_trusted = store.is_trusted(folder, grants)
     if grants and not show:
         store.trust(folder, grants)
+    if lost and not show:
+        store.trust(folder, lost, keep=False)
     trusted = is_trusted(folder, settings)
     if as_json:
         print_json({"workspace": str(folder), "trusted": trusted, "grants": [grant.model_dump() for grant in grants]})
         return
     for line in list_grants(grants, output_console(), () if was_trusted else last):
         print_line(line)
-    if not grants:
+    for line in list_grants(lost, output_console()):
+        print_line(line)
+    if not grants and not lost:
         print_note(f"the files in {plain(str(folder))} ask for no grants; there is nothing to trust")
     else:
         print_note(
@@ -59,6 +66,30 @@ def trust(
 def asking_at(terminal: TextIO | None, settings: Settings) -> Trust | None:
     """A trust decision by the person at this terminal, if there is one."""
     return None if terminal is None else partial(_ask, settings=settings, terminal=terminal)
+
+
+def hold_unguarded(prepared: PreparedJob, terminal: TextIO | None, settings: Settings) -> None:
+    """Stop a job for which restrictions in files do not hold here, until the person has agreed once.
+
+    Raises `ConfigurationError`.
+    """
+    lost, store = prepared.unguarded, TrustStore(settings.state_folder())
+    if not lost or store.is_trusted(prepared.folder, lost):
+        return
+    told = f"{show_number(len(lost), 'restriction')} in settings files cannot be applied here"
+    if terminal is not None:
+        print_note(f"{told}:")
+        for line in list_grants(lost, message_console()):
+            print_note(line)
+        print_note("Start without them, as long as they do not change? [y]es, [n]o")
+        if terminal.readline().strip().lower()[:1] == "y":
+            store.trust(prepared.folder, lost, keep=False)
+            return
+    sources = ", ".join(dict.fromkeys(one.source for one in lost))
+    command = f"`swarm trust {shlex.quote(str(prepared.folder))}`"
+    raise ConfigurationError(
+        f"{told} ({sources}); `swarm compat` lists them, and {command} lets jobs start without them"
+    )
 
 
 def _ask(folder: Path, grants: Sequence[Grant], settings: Settings, terminal: TextIO) -> bool:

@@ -106,6 +106,11 @@ class PreparedJob:
         return self.project.grants
 
     @property
+    def unguarded(self) -> list[Grant]:
+        """Restrictions in files that do not hold here; a person can start jobs without exactly these."""
+        return list_lost(self.permissions)
+
+    @property
     def ignored(self) -> str:
         """One line on untrusted grants and how to trust them; empty if there are none."""
         if self.trusted or self.declined or not self.grants:
@@ -126,3 +131,9 @@ class PreparedJob:
         if lack := explain_absent(self.spec.definition, self.project.configured, self.catalogue.unapproved):
             problems.append(f"{self.spec.definition.name}: {lack}")
         return [*problems, self.ignored] if self.ignored else problems
+
+
+def list_lost(permissions: PermissionSettings) -> list[Grant]:
+    """Return the restrictions in files that do not hold here, as grants to go without them."""
+    lost = [problem for problem in permissions.problems if problem.guards]
+    return [Grant(text=f"jobs without a restriction: {problem.message}", source=problem.path) for problem in lost]

@@ -6,12 +6,14 @@ role and must have `developer_instructions`. A role without instructions gets th
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from swarm.core.memo import look_at
 from swarm.definitions.fields import Bases, build_definition
 from swarm.definitions.model import AgentDefinition
 from swarm.definitions.sources import Problem, ReadResult, Unusable, locate, read_text, show
@@ -58,9 +60,18 @@ def read_codex_config(path: Path, *, bases: Bases, root: Path | None) -> ReadRes
     return ReadResult(definitions=definitions, problems=problems, includes=includes, max_depth=depth)
 
 
+def read_codex_table(path: Path) -> dict[str, Any]:
+    """Read a `config.toml` with its chosen profile over it; empty if there is no file. Raises `Unusable`."""
+    look_at(path)
+    table = _parse_toml(read_text(path)) if os.path.lexists(path) else {}
+    profiles, chosen = table.get("profiles"), table.get("profile")
+    profile = profiles.get(chosen) if isinstance(profiles, Mapping) and isinstance(chosen, str) else None
+    return {**table, **profile} if isinstance(profile, Mapping) else table
+
+
 def _read_general(config: Path | None) -> dict[str, Any]:
     try:
-        table = _parse_toml(read_text(config)) if config is not None else {}
+        table = read_codex_table(config) if config is not None else {}
     except Unusable:
         return {}  # reported by the reader of the configuration itself
     return {key: table[key] for key in _FOR_ALL_ROLES if key in table}

@@ -16,6 +16,14 @@ from swarm.definitions.tools import find_alias, is_mcp, known_tools
 _ENTRY = re.compile(r"[A-Za-z_*?][\w*?.:/-]*(\([^\n]*\))?")
 _TOOL_SETS = frozenset({"edit", "execute", "read", "search", "web", "runcommands"})
 """Names before the slash, as in `edit/editFiles`."""
+_NO_COUNTERPART = frozenset(
+    (
+        *("todoread", "lsp", "powershell", "codesearch", "monitor", "taskoutput", "enterworktree", "exitworktree"),
+        *("artifact", "workflow", "schedulewakeup", "croncreate", "cronlist", "crondelete", "viewimage"),
+        *("codeinterpreter", "sendusermessage"),
+    )
+)
+"""Other systems' tools that are common in files and have no counterpart here."""
 _TYPE_ALIASES = {"reviewer": "code-reviewer", "general": DEFAULT_TYPE}
 """Other systems' names of shipped types."""
 
@@ -44,6 +52,11 @@ def is_known_tool(name: str) -> bool:
     """Report whether a canonical name or pattern matches a known tool or an MCP server's tool."""
     bare, _ = split_pattern(name)
     return is_mcp(bare) or any(fnmatchcase(tool, bare) for tool in known_tools())
+
+
+def is_elsewhere(name: str) -> bool:
+    """Report whether this is a common tool of another system that has no counterpart here."""
+    return re.sub("[_-]", "", name).lower() in _NO_COUNTERPART
 
 
 def canonical_type(name: str) -> str:

@@ -91,6 +91,8 @@ def merge_tables(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str
         before = merged.get(known) if known is not None else None
         if plain == "permission" and known is not None:
             before, value = _as_table(before), _as_table(value)
+            if isinstance(before, list) or isinstance(value, list):
+                value = [*_as_rules(before), *_as_rules(value)]
         if isinstance(before, Mapping) and isinstance(value, Mapping):
             value = _merge_deep(before, value)
         if known is not None and known != key:
@@ -113,8 +115,19 @@ def _as_table(value: Any) -> Any:
     return {"*": value} if isinstance(value, str) else value
 
 
+def _as_rules(value: Any) -> list[Any]:
+    """Return a `permission` table as OpenCode 2's list of rules."""
+    if not isinstance(value, Mapping):
+        return value if isinstance(value, list) else [value]
+    return [
+        {"action": tool, "resource": pattern, "effect": effect}
+        for tool, rule in value.items()
+        for pattern, effect in (rule if isinstance(rule, Mapping) else {"*": rule}).items()
+    ]
+
+
 def _add_file(config: OpenCodeConfig, content: Mapping[str, Any], path: Path, root: Path | None) -> None:
-    for key, read in (("tools", read_switches), ("permission", read_entries)):
+    for key, read in (("tools", read_switches), ("permission", read_entries), ("permissions", read_entries)):
         config.general += _read_general(key, content.get(key), read, path, config.problems)
     for name, table in _agent_tables(content).items():
         try:
@@ -150,10 +163,16 @@ def _name_agent(name: str, error: Unusable) -> Unusable:
 
 def _agent_tables(content: Mapping[str, Any]) -> dict[str, Any]:
     """Return the agents' tables by name. `mode` is the table's older name, for agents that a person starts."""
-    agents, modes = content.get("agent", content.get("agents")), content.get("mode")
+    agents = {
+        name: one
+        for key in ("agent", "agents")
+        if isinstance(content.get(key), Mapping)
+        for name, one in content[key].items()
+    }
+    modes = content.get("mode")
     tables = dict(modes) if isinstance(modes, Mapping) else {}
     tables = {name: {"mode": "primary", **item} if isinstance(item, Mapping) else item for name, item in tables.items()}
-    tables |= agents if isinstance(agents, Mapping) else {}
+    tables |= agents
     return {name: item for name, item in tables.items() if name not in _INTERNAL}
 
 

@@ -32,6 +32,8 @@ class Problem(BaseModel):
     line: int | None = None
     message: str
     remedy: str
+    guards: bool = False
+    """It would restrict agents."""
 
     def __str__(self) -> str:
         place = self.path if self.line is None else f"{self.path}:{self.line}"

@@ -7,13 +7,12 @@ judged at each call if the lists cannot express them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from swarm.definitions.names import canonical_tool, is_known_tool, is_tool_entry, split_pattern, suggest
+from swarm.definitions.names import canonical_tool, is_elsewhere, is_known_tool, is_tool_entry, split_pattern, suggest
 from swarm.definitions.sources import Unusable, as_text, enumerate_briefly, show
 from swarm.definitions.tools import EDIT, all_rows, is_mcp, known_tools, matches_tool, row_of
 
@@ -22,15 +21,6 @@ _NOT_TOOLS = frozenset({"external_directory", "doom_loop"})
 
 _MAX_ENTRIES = 500
 _LONGEST = 1_000
-
-_NO_COUNTERPART = frozenset(
-    (
-        *("todoread", "lsp", "powershell", "codesearch", "monitor", "taskoutput", "enterworktree", "exitworktree"),
-        *("artifact", "workflow", "schedulewakeup", "croncreate", "cronlist", "crondelete", "viewimage"),
-        *("codeinterpreter", "sendusermessage"),
-    )
-)
-"""Other systems' tools that are common in files and have no counterpart here."""
 
 Entry = tuple[str, str, str]
 """One line of OpenCode's permissions: tool, pattern, action."""
@@ -103,7 +93,7 @@ class ToolLists:
         strange: list[str] = []
         for entry in unknown:
             name, _ = split_pattern(entry)
-            if re.sub("[_-]", "", name).lower() in _NO_COUNTERPART:
+            if is_elsewhere(name):
                 # Forbidding a tool that does not exist needs no warning.
                 absent.extend([show(name)] if entry in (self.tools or []) else [])
             elif hint := suggest(name, known_tools()):
@@ -164,7 +154,9 @@ def read_switches(switches: Mapping[Any, Any]) -> list[Entry]:
 
 
 def read_entries(value: Any) -> list[Entry]:
-    """Read OpenCode's `permission`, one action or a table of tools, as entries. Raises `Unusable`."""
+    """Read OpenCode's `permission`, one action or a table of tools, or `permissions`, a list, as entries. Raises `Unusable`."""
+    if isinstance(value, list):
+        return [_read_entry(one) for one in value if not (isinstance(one, Mapping) and one.get("action") in _NOT_TOOLS)]
     rules = {"*": value} if isinstance(value, str) else value
     if not isinstance(rules, Mapping):
         raise Unusable("`permission` is neither an action nor a table", "Write for example `permission: {edit: deny}`.")
@@ -179,6 +171,17 @@ def read_entries(value: Any) -> list[Entry]:
             if tool not in _NOT_TOOLS:
                 entries.append((tool, as_text(pattern), word))
     return entries
+
+
+def _read_entry(rule: Any) -> Entry:
+    """Read one rule of OpenCode 2."""
+    match rule:
+        case {"action": str(tool), "resource": str(pattern), "effect": "allow" | "ask" | "deny" as word}:
+            if "\n" not in pattern:
+                return tool, pattern, word
+    raise Unusable(
+        "an entry of `permissions` is not a rule", 'Write {"action": "shell", "resource": "git *", "effect": "ask"}.'
+    )
 
 
 def _read_entries(key: str, value: Any) -> list[str]:

@@ -63,6 +63,8 @@ class ToolRow:
     matching: Matching = ""
     inner: str = ""
     """A second parameter: a pattern below the folder in `subject`."""
+    server: str = ""
+    """The parameter that names an MCP server, whose rules hold for the call, too."""
     network: bool = False
     """The tool can send data that an agent has read to other systems."""
     internal: bool = False

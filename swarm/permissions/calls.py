@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from swarm.definitions.mcp.servers import tool_name
 from swarm.definitions.model import DEFAULT_TYPE, PermissionMode
 from swarm.definitions.names import canonical_type
 from swarm.definitions.tools import READ, ToolRow, row_of
@@ -49,6 +50,8 @@ class JudgedCall:
 
     folders: tuple[Path, ...] = ()
     """Further folders that the agent may use like the workspace."""
+    names: tuple[str, ...] = ()
+    """Further names of the call's subject, from the capability that knows it; a rule about any of them is about the call."""
     looks: bool = False
     """An MCP server's tool that is trusted to change nothing."""
 
@@ -76,7 +79,11 @@ def judge_call(call: JudgedCall) -> Judgement:
 
 
 def _by_rules(action: Action, call: JudgedCall) -> Judgement | None:
-    return next((by_rule(action, rule) for rule in call.rules.about(action, call.tool) if matches(rule, call)), None)
+    found = next((by_rule(action, rule) for rule in call.rules.about(action, call.tool) if matches(rule, call)), None)
+    if found is None and (server := call.row.server and call.given.get(call.row.server)):
+        # A rule about a server's tools is about its resources and prompts, too.
+        return _by_rules(action, replace(call, tool=tool_name(str(server), call.tool)))
+    return found
 
 
 def _by_mode(call: JudgedCall, planned: bool) -> Judgement:
@@ -145,7 +152,7 @@ def _matches_spec(rule: Rule, call: JudgedCall) -> bool:
         case "domain":
             return matches_domain(spec, subject, broad=broad)
         case "name":
-            return matches_name(spec, subject)
+            return isinstance(subject, str) and matches_name(spec, (subject, *call.names), broad=broad)
         case "value" if subject is None:
             return broad  # the function's default may be the value in the rule
         case "value" if matches_value(spec, subject):
@@ -162,7 +169,9 @@ def _matches_type(spec: str, call: JudgedCall, subject: Any, *, broad: bool) -> 
         return not broad  # a running agent was judged at its start
     # Other systems capitalize shipped types: `Agent(Explore)` means explore.
     kind = str(subject or DEFAULT_TYPE).casefold()
-    kinds = {kind, canonical_type(kind)} if broad else {kind}
+    kinds = {kind}
+    if broad:
+        kinds |= {canonical_type(kind), kind.rpartition(":")[2], *(["fork"] if call.given.get("fork") is True else [])}
     patterns = {pattern.strip().casefold() for pattern in spec.split(",")}
     if broad:
         patterns |= {canonical_type(pattern) for pattern in patterns}

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from swarm.definitions.names import canonical_tool, is_known_tool, split_pattern
+from swarm.definitions.names import canonical_tool, is_elsewhere, is_known_tool, split_pattern
 from swarm.definitions.sources import Unusable, show
 from swarm.definitions.tools import EDIT, READ, Kind, all_rows, row_of
 from swarm.permissions.path_rules import escape_path
@@ -21,8 +21,11 @@ from swarm.permissions.rules import Action, InvalidRule, Rule, parse_rule
 
 _SEVERITY: Mapping[Action, int] = {"allow": 0, "ask": 1, "deny": 2}
 _ACTIONS: Mapping[str, Action] = {"allow": "allow", "ask": "ask", "deny": "deny"}
-_SITUATIONS = frozenset({"external_directory", "doom_loop"})
-"""Keys for situations instead of tools. Agents here never leave their workspace, and loops are limited."""
+_SITUATIONS: Mapping[str, str] = {
+    "external_directory": "Agents here never leave their workspace and its further folders",
+    "doom_loop": "An agent that is denied the same thing repeatedly is stopped here, and every agent has a limit of turns",
+}
+"""Keys for situations instead of tools, with the reason why they are not needed here."""
 _MAX_STARS = 3
 
 
@@ -33,9 +36,10 @@ class _RuleEntry:
     action: Action
 
 
-def read_opencode_permission(value: Any, source: str) -> tuple[list[Rule], list[Unusable]]:
-    """Return the rules of one `permission` value, and the problems of its unusable parts."""
-    entries, problems = _list_entries(value)
+def read_opencode_permission(*values: Any, source: str) -> tuple[list[Rule], list[Unusable]]:
+    """Return the rules of `permission` and `permissions`, in order, and the problems of their unusable parts."""
+    listed = [_list_entries(value) for value in values if value is not None]
+    entries, problems = [one for found, _ in listed for one in found], [one for _, faults in listed for one in faults]
     return _translate(entries, source), problems
 
 
@@ -71,14 +75,17 @@ def _translate(entries: list[_RuleEntry], source: str) -> list[Rule]:
 def _list_entries(value: Any) -> tuple[list[_RuleEntry], list[Unusable]]:
     problems: list[Unusable] = []
     entries: list[_RuleEntry] = []
+    if isinstance(value, list):
+        return _list_rules(value)
     tables = {"*": value} if isinstance(value, str) else value
     if not isinstance(tables, Mapping):
         return [], [Unusable("`permission` is neither an action nor a table", 'Write for example {"edit": "ask"}.')]
     for key, rule in tables.items():
         if key in _SITUATIONS:
-            problems.append(
-                Unusable(f"`permission.{key}` is not supported", "Remove it: agents never leave their workspace.")
-            )
+            if any(
+                _ACTIONS.get(str(word)) != "allow" for word in (rule.values() if isinstance(rule, Mapping) else [rule])
+            ):
+                problems.append(Unusable(f"`permission.{key}` has no effect", f"{_SITUATIONS[key]}."))
             continue
         for pattern, word in (rule if isinstance(rule, Mapping) else {"*": rule}).items():
             action = _ACTIONS.get(word.strip().lower()) if isinstance(word, str) else None
@@ -87,9 +94,22 @@ def _list_entries(value: Any) -> tuple[list[_RuleEntry], list[Unusable]]:
                 problems.append(Unusable(what, "Write allow, ask or deny; until then it is denied."))
                 action = "deny"
             tools, known = _tools_meant(str(key))
-            if not known:
+            if not known and not is_elsewhere(str(key)):
                 problems.append(Unusable(f"the tool {show(key)} is not known here", "Check its spelling; it is kept."))
             entries.extend(_RuleEntry(tool, str(pattern).replace("\n", "*"), action) for tool in tools)
+    return entries, problems
+
+
+def _list_rules(rules: list[Any]) -> tuple[list[_RuleEntry], list[Unusable]]:
+    """List the entries of OpenCode 2's `permissions`; an unusable one denies its resource."""
+    entries: list[_RuleEntry] = []
+    problems: list[Unusable] = []
+    for rule in rules:
+        table = rule if isinstance(rule, Mapping) else {}
+        name, pattern, word = (table.get(key, "*") for key in ("action", "resource", "effect"))
+        found, faults = _list_entries({str(name): {str(pattern): word if table else None}})
+        entries += found
+        problems += faults
     return entries, problems
 
 
@@ -133,6 +153,9 @@ def _allow(tool: str, spec: str | None, source: str) -> list[Rule]:
     """Return the allow rule, if there is one that does not allow more than the entry."""
     if tool == "*":
         return [Rule(action="allow", tool="*", source=source)] if spec is None else []
+    if tool == EDIT and spec is None:
+        # OpenCode's `edit` covers the whole family, whose tools have separate names here.
+        return [Rule(action="allow", tool=row.name, source=source) for row in all_rows() if row.writes_files]
     if "*" in tool and not re.match(r"mcp__[^*]+__", tool):
         return []
     try:
@@ -158,6 +181,8 @@ def _as_specs(entry: _RuleEntry) -> list[tuple[str, str | None]]:
         specs = _path_specs(pattern, strict)
         return [(entry.tool, None)] if specs is None and strict else [(entry.tool, spec) for spec in specs or []]
     if matching == "type" and re.fullmatch(r"[\w*?][\w.*?-]*", pattern):
+        return [(entry.tool, pattern)]
+    if matching == "name" and not re.search(r"[:\[\]()]", pattern):
         return [(entry.tool, pattern)]
     # OpenCode matches Grep and Glob by their search pattern, WebFetch by its URL.
     return [(entry.tool, None)] if strict else []

@@ -1,8 +1,8 @@
 """Path patterns of rules: the syntax of `.gitignore`, with anchors for the base folder.
 
-`//etc/x` is absolute, `~/x` lies below the home of this process's user, `/x` and `./x` lie below the workspace. A bare
-pattern works as in a `.gitignore` at the workspace's root. A link counts by its name and by its target: to allow, a
-pattern must match both; to deny or ask, one is enough.
+`//etc/x` is absolute, `~/x` lies below the home of this process's user, `/x` lies below the workspace. A bare pattern works
+as in a `.gitignore` at the workspace's root; so does `./x` to deny or ask, while to allow it is `/x`. A link counts by its
+name and by its target: to allow, a pattern must match both; to deny or ask, one is enough.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def compile_paths(spec: str, workspace: Path, *, broad: bool) -> PathPattern:
 
 @functools.lru_cache(maxsize=4096)
 def _compile(spec: str, workspace: str, broad: bool, home: str) -> PathPattern:
-    base, pattern = _anchor(spec.strip(), workspace, home)
+    base, pattern = _anchor(spec.strip(), workspace, home, broad)
     lines = [pattern]
     # To forbid, `src/**` covers folders of that name at every depth; to allow, only the one at the top.
     if broad and base == workspace and _SINGLE_SEGMENT.fullmatch(pattern):
@@ -66,13 +66,13 @@ def _compile(spec: str, workspace: str, broad: bool, home: str) -> PathPattern:
     return PathPattern(base, tuple(_as_regex(line) for line in lines))
 
 
-def _anchor(spec: str, workspace: str, home: str) -> tuple[str, str]:
+def _anchor(spec: str, workspace: str, home: str, broad: bool) -> tuple[str, str]:
     if spec.startswith("//"):
         return "/", "/" + spec.lstrip("/")
     if spec == "~" or spec.startswith("~/"):
         return home, spec[1:] or "/"
     if spec.startswith("./"):
-        return workspace, spec[1:]
+        return workspace, spec[2:] if broad else spec[1:]
     base = workspace
     while spec.startswith("../"):
         base, spec = os.path.dirname(base), spec[3:]

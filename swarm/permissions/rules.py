@@ -7,7 +7,7 @@ A rule is written `Tool` or `Tool(spec)`: `Bash(git log:*)`, `Edit(/src/**)`, `W
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any, Literal
@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict
 
 from swarm.core.errors import ConfigurationError
 from swarm.definitions.names import canonical_tool, is_tool_entry, split_pattern
-from swarm.definitions.tools import EDIT, READ, Matching, matches_tool, row_of
+from swarm.definitions.tools import EDIT, READ, Matching, is_mcp, matches_tool, row_of
 from swarm.permissions.path_rules import check_path_spec
 
 Action = Literal["allow", "ask", "deny"]
@@ -79,7 +79,10 @@ class Rule(BaseModel):
 
     def names(self, tool: str) -> bool:
         """Report whether the rule covers this tool."""
-        return matches_tool(self.tool, tool) or row_of(tool).matching == _family(self)
+        if matches_tool(self.tool, tool) or row_of(tool).matching == _family(self):
+            return True
+        # A tool has one spelling, but a rule that forbids it may use another.
+        return self.action != "allow" and is_mcp(tool) and matches_tool(self.tool.casefold(), tool.casefold())
 
     @cached_property
     def exceptions(self) -> tuple[Rule, ...]:
@@ -119,8 +122,11 @@ class Rules(BaseModel):
 
 
 def _family(rule: Rule) -> Matching | None:
-    """Return the matching of the tools that a rule also covers: a file that must not be edited must not be overwritten."""
-    if rule.tool in (EDIT, READ):
+    """Return the matching of the tools that a rule also covers: a file that must not be edited must not be overwritten.
+
+    To allow, only rules with a path cover others: the bare `Edit` allows the tool of that name alone, as in Claude Code.
+    """
+    if rule.tool in (EDIT, READ) and (rule.action != "allow" or rule.spec is not None):
         return row_of(rule.tool).matching
     if row_of(rule.tool).writes_files and rule.spec is not None and rule.action != "allow":
         return "edited"
@@ -211,14 +217,20 @@ def matches_value(spec: str, subject: object) -> bool:
     return fnmatchcase(str(subject).lower() if isinstance(subject, bool) else str(subject), spec)
 
 
-def matches_name(spec: str, subject: object) -> bool:
-    """Report whether a call's name matches `review`, `deploy *` or `/fix:*`; a final star also allows arguments."""
-    if not isinstance(subject, str):
-        return False
+def matches_name(spec: str, names: Iterable[str], *, broad: bool) -> bool:
+    """Report whether one of a subject's names matches `review`, `deploy *` or `/fix:*`; a final star also allows arguments.
+
+    `broad` (rules that deny or ask) ignores case and a leading slash, and `review` means `plugin:review`, too.
+    """
     prefix = re.sub(r"(:| )\*$", "", spec)
-    if prefix != spec and fnmatchcase(subject.strip(), prefix):
-        return True
-    return fnmatchcase(subject.strip(), f"{prefix} *" if prefix != spec else spec)
+    forms = {spec} if prefix == spec else {prefix, f"{prefix} *"}
+    subjects = {name.strip() for name in names}
+    if broad:
+        # As a name of a plugin's or a folder's, `git:*` means everything in it.
+        forms = {form.casefold().removeprefix("/") for form in (*forms, spec)}
+        folded = {name.casefold().lstrip("/") for name in subjects}
+        subjects = folded | {name.rpartition(":")[2] for name in folded}
+    return any(fnmatchcase(name, form) for name in subjects for form in forms)
 
 
 def matches_domain(spec: str, url: object, *, broad: bool) -> bool:

@@ -13,14 +13,26 @@ from pathlib import Path
 from typing import Any, get_args
 
 from swarm.core.errors import ConfigurationError
+from swarm.definitions.codex import read_codex_table
+from swarm.definitions.foreign_keys import System, find_unapplied
 from swarm.definitions.grants import Grant
 from swarm.definitions.jsonc import OWN_SETTINGS, WORKSPACE_SETTINGS, read_table
 from swarm.definitions.mcp.reader import load_servers
 from swarm.definitions.mcp.servers import server_of
 from swarm.definitions.model import PermissionMode
 from swarm.definitions.names import is_known_tool, split_pattern, suggest
-from swarm.definitions.sources import Problem, Unusable, show, show_path, show_place
-from swarm.definitions.tools import EDIT, is_mcp, known_tools, row_of
+from swarm.definitions.sources import (
+    Problem,
+    Unusable,
+    enumerate_briefly,
+    list_files,
+    read_text,
+    show,
+    show_path,
+    show_place,
+)
+from swarm.definitions.tools import EDIT, SHELL, is_mcp, known_tools, row_of
+from swarm.permissions.codex_rules import read_codex_rules
 from swarm.permissions.definition_rules import definition_rules
 from swarm.permissions.modes import at_most
 from swarm.permissions.opencode_rules import read_opencode_permission
@@ -37,8 +49,6 @@ _MODE_NAMES: Mapping[str, PermissionMode] = {
     "manual": "default",
 }
 _MAX_ENTRIES = 2_000
-_UNSUPPORTED = ("sandbox", "env")
-"""Keys beside `permissions` that limit or change agents in other systems and have no effect here."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +93,9 @@ def load_permission_settings(
     for folder, scope in ((home / ".config" / "opencode", "user"), (workspace, "project")):
         for name in ("opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc"):
             loading.read_opencode(folder / name, scope)
+    for folder, scope in ((home, "user"), (workspace, "project")):
+        if scope == "user" or folder != home:
+            loading.read_codex(folder / ".codex", scope)
     loading.report_mcp_rules()
     return PermissionSettings(
         rules=Rules(rules=tuple(dict.fromkeys(loading.rules))),
@@ -131,14 +144,16 @@ class _Loading:
         if rule.action != "allow" or self.may_loosen(f"allow {rule.text}{unless}", origin):
             self.rules.append(rule)
 
-    def report(self, path: Path, message: str, remedy: str) -> None:
-        self.problems.append(Problem(path=show_path(path), message=message, remedy=remedy))
+    def report(self, path: Path, message: str, remedy: str, *, guards: bool = False) -> None:
+        self.problems.append(Problem(path=show_path(path), message=message, remedy=remedy, guards=guards))
 
     def add_entry(self, entry: object, action: Action, origin: _Origin) -> None:
         try:
             rule = parse_rule(entry, action, origin.source)
         except InvalidRule as error:
-            self.report(origin.path, f"`{action}` rule {error.entry}: {error.problem}", error.remedy)
+            self.report(
+                origin.path, f"`{action}` rule {error.entry}: {error.problem}", error.remedy, guards=action != "allow"
+            )
             return
         if origin.in_file and action == "allow" and (fault := _explain_unconsulted(str(entry), rule)):
             self.report(origin.path, f"`allow` rule {show(str(entry))}: {fault[0]}", fault[1])
@@ -172,9 +187,7 @@ class _Loading:
 
     def read_settings(self, path: Path, scope: str) -> None:
         content = self._read(path)
-        if unsupported := [key for key in _UNSUPPORTED if content.get(key)]:
-            shown = ", ".join(f"`{key}`" for key in unsupported)
-            self.report(path, f"not supported here and without effect: {shown}", "Agents ignore these keys.")
+        self._tell_unapplied(path, content, "claude")
         table = content.get("permissions")
         if table is None:
             return
@@ -208,13 +221,39 @@ class _Loading:
 
     def read_opencode(self, path: Path, scope: str) -> None:
         content = self._read(path)
-        if content.get("permission") is None:
-            return
+        self._tell_unapplied(path, content, "opencode")
         origin = self.origin(path, scope)
-        rules, problems = read_opencode_permission(content["permission"], origin.source)
+        given = content.get("permission"), content.get("permissions")
+        self._take_translated(*read_opencode_permission(*given, source=origin.source), origin)
+
+    def read_codex(self, folder: Path, scope: str) -> None:
+        """Read Codex's sandbox and approvals as the mode, which only becomes stricter, and its command rules."""
+        path = folder / "config.toml"
+        try:
+            content = read_codex_table(path)
+        except Unusable:
+            content = {}  # reported by the reader of its roles
+        self._tell_unapplied(path, content, "codex")
+        if (mode := _mode_of_codex(content)) is not None:
+            self.mode = at_most(mode, self.mode or "acceptEdits")
+        for file in list_files(folder / "rules", (".rules",), self.problems):
+            origin = self.origin(file, scope)
+            try:
+                self._take_translated(*read_codex_rules(read_text(file), origin.source), origin)
+            except Unusable as error:
+                self._take_translated([Rule(action="ask", tool=SHELL, source=origin.source)], [error], origin)
+
+    def _take_translated(self, rules: Iterable[Rule], problems: Iterable[Unusable], origin: _Origin) -> None:
         for rule in rules:
             self.add_rule(rule, origin)
         self.problems.extend(problem.as_problem(origin.path) for problem in problems)
+
+    def _tell_unapplied(self, path: Path, content: Mapping[str, Any], system: System) -> None:
+        if unapplied := find_unapplied(content, system):
+            shown = enumerate_briefly([f"`{key}`" for key in unapplied])
+            guards = any(one.guards for one in unapplied.values())
+            remedy = "`swarm compat` has the reasons."
+            self.report(path, f"not supported here and without effect: {shown}", remedy, guards=guards)
 
     def _read(self, path: Path) -> Mapping[str, Any]:
         try:
@@ -240,6 +279,14 @@ class _Loading:
             self.report(origin.path, f"`permissions.defaultMode` is {show(value)}", remedy)
         elif at_most(mode, self.mode or "default") == mode or self.may_loosen(f"the mode {mode}", origin):
             self.mode = mode
+
+
+def _mode_of_codex(content: Mapping[str, Any]) -> PermissionMode | None:
+    """Return the mode that permits at most what Codex's sandbox and approvals do; None if they limit nothing."""
+    sandbox, approval = content.get("sandbox_mode"), content.get("approval_policy")
+    if sandbox == "read-only":
+        return "dontAsk" if approval == "never" else "default"
+    return "default" if approval == "untrusted" or isinstance(approval, Mapping) else None
 
 
 def _explain_unconsulted(entry: str, rule: Rule) -> tuple[str, str] | None:

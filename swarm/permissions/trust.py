@@ -46,12 +46,13 @@ class TrustStore:
         """Return the grants of the workspace that were trusted last; empty without trust."""
         return self._load().last.get(_key(workspace), [])
 
-    def trust(self, workspace: Path, grants: Sequence[Grant]) -> None:
-        """Trust these grants of the workspace, in addition to earlier ones."""
+    def trust(self, workspace: Path, grants: Sequence[Grant], *, keep: bool = True) -> None:
+        """Trust these grants of the workspace, in addition to earlier ones; `keep` them as its last."""
         decisions, digest = self._load(), hash_grants(grants)
         before = [known for known in decisions.trusted.get(_key(workspace), []) if known != digest]
         decisions.trusted[_key(workspace)] = [*before, digest][-MAX_KEPT:]
-        decisions.last[_key(workspace)] = [grant.storable() for grant in grants]
+        if keep:
+            decisions.last[_key(workspace)] = [grant.storable() for grant in grants]
         self._save(decisions)
 
     def revoke(self, workspace: Path) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pydantic import BaseModel
 
@@ -14,6 +14,7 @@ from swarm.definitions.grants import Grant
 from swarm.definitions.memory_stores import Places
 from swarm.definitions.model import AgentDefinition
 from swarm.definitions.sources import Problem
+from swarm.definitions.tools import ToolRow
 from swarm.permissions.rules import Rules
 from swarm.runtime.steps import Offer
 from swarm.store.store import Store
@@ -63,6 +64,10 @@ class OrderPart:
     def expand(self, prompt: str, agent: str | None, rules: Rules) -> ExpandedPrompt | None:
         """The job that a prompt stands for; None if it stands for itself. Raises `ConfigurationError`."""
         return None
+
+    def names_of(self, row: ToolRow, given: dict[str, Any]) -> Sequence[str]:
+        """Every name of a call's subject, as `Step.names_of` of the job's agents says it."""
+        return ()
 
     def document(self) -> BaseModel | None:
         """The document that travels with the job under the capability's name."""

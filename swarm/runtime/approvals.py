@@ -80,7 +80,7 @@ class Approvals:
         given = call["input"] if isinstance(call["input"], dict) else {}
         looks = self._segment.history.kinds.get(call["name"]) == "look"
         described = _describe(self._segment, call["name"], given, sandboxed=self._toolbox.is_sandboxed())
-        return replace(described, looks=True) if looks else described
+        return replace(described, looks=looks, names=self._toolbox.names_of(described.row, given))
 
     def _judge(self, call: Block) -> Judgement:
         return judge(self._describe(call))
@@ -220,9 +220,11 @@ def _hear_hooks(verdict: Judgement, hooked: Hooked | None) -> Judgement:
     return verdict
 
 
-def judge_call(segment: Segment, tool: str, given: dict[str, Any], *, sandboxed: bool) -> Judgement:
-    """Judge a call by the rules and the mode in force."""
-    return judge(_describe(segment, tool, given, sandboxed=sandboxed))
+def judge_call(
+    segment: Segment, tool: str, given: dict[str, Any], *, sandboxed: bool = False, names: tuple[str, ...] = ()
+) -> Judgement:
+    """Judge a call by the rules and the mode in force; `names` are further ones of its subject."""
+    return judge(replace(_describe(segment, tool, given, sandboxed=sandboxed), names=names))
 
 
 def _describe(segment: Segment, tool: str, given: dict[str, Any], *, sandboxed: bool) -> JudgedCall:

@@ -116,6 +116,10 @@ class Step:
         """Explain why a call may not be made within another one; empty if it may."""
         return ""
 
+    def names_of(self, row: ToolRow, given: dict[str, Any]) -> Sequence[str]:
+        """Every name of a call's subject, beside the given one; rules about any of them hold."""
+        return ()
+
     def refuse_child(self, call: Block) -> str:
         """Explain why a call may not start its agent; empty if it may."""
         return ""

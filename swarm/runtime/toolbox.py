@@ -209,6 +209,10 @@ class Toolbox:
         settings = self._segment.settings
         return find_reach(settings, private=settings.network == "private")
 
+    def names_of(self, row: ToolRow, given: dict[str, Any]) -> tuple[str, ...]:
+        """Every name of a call's subject that a capability knows."""
+        return tuple(name for step in self._parts.steps for name in step.names_of(row, given))
+
     # -- the sandbox ---------------------------------------------------------------------------------------
 
     def is_sandboxed(self) -> bool:

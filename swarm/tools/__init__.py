@@ -167,6 +167,8 @@ class ToolContext:
     """Messages to and from an agent that is a program, while it runs."""
     skill_file: Callable[[str], bytes] | None = None
     """Reads a file of one of the job's skills by its path for agents; None: the job has no skills."""
+    refuse_skill: Callable[[Any], str] = lambda skill: ""
+    """Explains why rules keep a skill from the agent; empty if they do not."""
     reach: Callable[[], Reach] | None = None
     """The hosts that may be fetched from; None: this worker's agents have no network."""
     servers: ServerPort | None = None

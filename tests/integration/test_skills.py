@@ -7,6 +7,7 @@ swarm/cli/skills.py, swarm/capabilities/skills/step.py.
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -108,6 +109,27 @@ rules:
     assert "How to fill a form" not in f"{history.system}{history.messages[0]}", "the text comes when it is called for"
 
 
+def test_a_denied_skill_is_reached_by_none_of_its_names_and_in_no_other_way(skilled: Fleet) -> None:
+    write(skilled.workspace, ".claude/skills/dir/SKILL.md", "---\nname: shown\ndescription: x\n---\nTHE BODY")
+    agent = "---\nname: clerk\ndescription: x\nskills: shown\n---\nWork."
+    write(skilled.workspace, ".claude/agents/clerk.md", agent)
+    calls = [
+        *({"name": "Skill", "input": {"skill": name}} for name in ("shown", "/dir", "SHOWN")),
+        {"name": "Read", "input": {"file_path": "$SWARM_SKILLS/shown/SKILL.md"}},
+        {"name": "Bash", "input": {"command": "cat $SWARM_SKILLS/shown/SKILL.md"}},
+    ]
+    server = skilled.rehearse(
+        f"name: x\nrules:\n  - {{when: {{turn: 0}}, reply: {{tools: {json.dumps(calls)}}}}}\n  - {{reply: {{text: DONE}}}}\n"
+    )
+    for rule in ("Skill(Dir)", "Skill(shown)"):
+        job = order(skilled, server, "go", agent="clerk", deny=(rule,))
+        assert job.wait(60).text == "DONE"
+        entries = list(skilled.swarm.journal(job.view().root_id))
+        assert "THE BODY" not in "".join(entry.model_dump_json() for entry in entries), rule
+        denied = [one for one in entries if isinstance(one, ToolFinished) and f"the rule {rule} " in one.text]
+        assert len(denied) == 4, rule
+
+
 def test_a_definition_begins_with_the_skills_it_names_and_both_are_said_again_after_a_cut(skilled: Fleet) -> None:
     write(skilled.workspace, ".claude/skills/review/SKILL.md", "---\ndescription: Reviews.\n---\nLook twice.")
     agent = "---\nname: clerk\ndescription: Fills forms.\ntools: Read, Skill\nskills: pdf, absent\n---\nWork."
@@ -138,7 +160,9 @@ def test_a_definition_begins_with_the_skills_it_names_and_both_are_said_again_af
     (skilled.workspace / "elsewhere").mkdir()
     (skilled.workspace / "elsewhere" / "scratch" / "skills" / ".pdf.1").mkdir(parents=True)
     (skilled.workspace / "elsewhere").chmod(0o700)
-    found = unpack(context, load_skills(skilled.workspace), ["pdf", "nothing"])
+    pdf = load_skills(skilled.workspace).find("pdf")
+    assert pdf is not None
+    found = unpack(context, [pdf])
     assert found is not None and (found / "pdf" / "reference.md").read_text() == "Fields have names.\n"
     assert VARIABLE == "SWARM_SKILLS"
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from swarm.definitions.catalogue import check_path
 from swarm.definitions.jsonc import parse_jsonc
 from swarm.definitions.names import canonical_tool, is_known_tool, is_tool_entry, split_pattern
+from swarm.definitions.opencode import read_opencode_config
 from swarm.definitions.sources import MAX_FILE_BYTES, Problem, Unusable, list_files, read_text
 from swarm.definitions.tool_lists import ToolLists, read_entries, split_entries
 
@@ -132,6 +133,22 @@ _JSON = st.recursive(
     st.none() | st.booleans() | st.floats() | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
 )
+
+
+def test_an_agent_of_opencode_2_is_limited_by_its_list_of_permissions(tmp_path: Path) -> None:
+    rules = [("*", "*", "allow"), ("edit", "*", "deny"), ("shell", "git push *", "ask")]
+    listed = [dict(zip(("action", "resource", "effect"), one, strict=True)) for one in rules]
+    config = {
+        "agents": {"a": {"description": "x", "system": "Work.", "permissions": listed}},
+        "permissions": listed[:1],
+    }
+    (tmp_path / "opencode.json").write_text(json.dumps(config))
+    found = read_opencode_config(tmp_path / "opencode.json", bases={}, root=tmp_path)
+    assert found.problems == []
+    [one] = found.definitions
+    assert {"Edit", "Write"} <= set(one.disallowed_tools) and one.permission[-1] == ("shell", "git push *", "ask")
+
+
 _OPENCODE_KEYS = ["tools", "permission", "prompt", "mode", "model", "steps", "disable", "resultSchema", "description"]
 
 

@@ -155,6 +155,20 @@ def test_a_definitions_hooks_are_its_own_and_count_only_where_the_workspace_is_t
     assert [one.command for one in table.choose(HookEvent("SubagentStop", "1", ("ada",)), tmp_path)] == ["./done"]
 
 
+def test_codexs_hooks_are_read_out_of_its_configuration_too(tmp_path: Path) -> None:
+    file = tmp_path / "h/.codex/config.toml"
+    file.parent.mkdir(parents=True)
+    table = '[[hooks.PreToolUse]]\nmatcher = "Bash"\n[[hooks.PreToolUse.hooks]]\ntype = "command"\ncommand = "guard"\n'
+    file.write_text(f"{table}[hooks.state]\nx = 1\n")
+    found = find_hooks(tmp_path / "w", tmp_path / "h")
+    assert [(one.event, one.matcher, one.command, one.source) for one in found.own] == [
+        ("PreToolUse", "Bash", "guard", "~/.codex/config.toml")
+    ]
+    assert found.problems == ()
+    file.write_text(f"{table}[features]\nhooks = false\n")
+    assert find_hooks(tmp_path / "w", tmp_path / "h").own == ()
+
+
 def test_an_operators_file_is_read_whole_or_the_worker_does_not_start(tmp_path: Path) -> None:
     good, bad = tmp_path / "good.json", tmp_path / "bad.json"
     good.write_text('{"hooks": {"Stop": [{"hooks": [{"command": "x"}]}]}, "allowManagedHooksOnly": true}')

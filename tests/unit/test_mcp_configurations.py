@@ -143,6 +143,18 @@ def test_what_a_repository_names_holds_only_once_it_is_approved_as_it_is(places:
     assert set(load_servers(workspace, home).grants) != set(before.grants)
 
 
+def test_opencode_2_names_its_servers_below_a_key_of_their_own(places: tuple[Path, Path]) -> None:
+    workspace, home = places
+    servers = {
+        "new": {"type": "remote", "url": "https://x.example"},
+        "off": {"type": "local", "command": ["x"], "disabled": True},
+    }
+    table = {"servers": servers, "timeout": {"catalog": 5}, "old": {"type": "local", "command": ["y"]}}
+    write(home / ".config/opencode/opencode.json", json.dumps({"mcp": table}))
+    found = load_servers(workspace, home)
+    assert ([one.name for one in found.servers], found.off, found.problems) == (["new", "old"], ("off",), ())
+
+
 def test_the_persons_own_entry_for_the_workspace_comes_first_and_refusals_need_no_trust(
     places: tuple[Path, Path],
 ) -> None:

@@ -164,6 +164,69 @@ def test_a_path_pattern_allows_what_a_gitignore_would_match(
         assert call("Edit", {"file_path": path}, known, workspace).action == "ask", path
 
 
+@pytest.mark.parametrize(
+    ("spec", "denied", "free"),
+    [
+        ("./.env", [".env", "sub/.env"], [".env.example"]),
+        ("./secrets/**", ["secrets/k", "sub/secrets/k"], ["secret/k"]),
+        ("./docs/private/**", ["docs/private/a"], ["sub/docs/private/a"]),
+        (".env", [".env", "sub/.env"], ["env"]),
+        ("/.env", [".env"], ["sub/.env"]),
+    ],
+)
+def test_a_path_is_denied_in_the_broader_reading_to_every_tool(
+    spec: str, denied: list[str], free: list[str], tmp_path: Path
+) -> None:
+    known = rules(deny=(f"Read({spec})",))
+    for path in denied:
+        for tool, given_ in (("Read", {"file_path": path}), ("Bash", {"command": f"cat {path}"})):
+            assert call(tool, given_, known, tmp_path, mode="bypassPermissions").action == "deny", (tool, path)
+    for path in free:
+        assert call("Read", {"file_path": path}, known, tmp_path).action == "allow", path
+
+
+def test_bare_edit_allows_the_tool_of_that_name_and_a_path_all_that_write(tmp_path: Path) -> None:
+    given_ = {"file_path": "a", "notebook_path": "a"}
+    for tool, by_name, by_path in (
+        ("Edit", "allow", "allow"),
+        ("Write", "ask", "allow"),
+        ("NotebookEdit", "ask", "allow"),
+    ):
+        assert call(tool, given_, rules(allow=("Edit",)), tmp_path).action == by_name, tool
+        assert call(tool, given_, rules(allow=("Edit(/**)",)), tmp_path).action == by_path, tool
+        assert call(tool, given_, rules(deny=("Edit",)), tmp_path, mode="acceptEdits").action == "deny", tool
+
+
+@pytest.mark.parametrize(
+    "rule", ["Skill(dirn)", "Skill(shownname)", "Skill(/SHOWNNAME)", "Skill(p:dirn)", "Skill(dir*)"]
+)
+def test_a_skill_is_denied_by_each_of_its_names(rule: str, tmp_path: Path) -> None:
+    names = ("p:dirn", "shownname", ".claude/skills/dirn")
+    for spelt in ("dirn", "/dirn", "DIRN", "ShownName", "p:dirn"):
+        judged = JudgedCall("Skill", {"skill": spelt}, rules(deny=(rule,)), "default", tmp_path, False, names=names)
+        assert judge(judged).action == "deny", spelt
+    other = JudgedCall("Skill", {"skill": "x"}, rules(deny=(rule,)), "default", tmp_path, False, names=("p:x", "xx"))
+    assert judge(other).action == "allow"
+
+
+@pytest.mark.parametrize(
+    ("tool", "given_", "rule"),
+    [
+        ("ReadMcpResource", {"server": "git hub", "uri": "x"}, "mcp__git_hub"),
+        ("GetMcpPrompt", {"server": "git hub", "name": "x"}, "mcp__git_hub__*"),
+        ("mcp__GitHub__push", {}, "mcp__github__push"),
+        ("Agent", {"subagent_type": "fork", "prompt": "x"}, "Agent(fork)"),
+        ("Agent", {"fork": True, "prompt": "x"}, "Agent(fork)"),
+        ("Agent", {"subagent_type": "p:reviewer", "prompt": "x"}, "Agent(reviewer)"),
+    ],
+)
+def test_a_deny_holds_for_every_spelling_of_what_it_names(
+    tool: str, given_: dict[str, Any], rule: str, tmp_path: Path
+) -> None:
+    assert call(tool, given_, rules(deny=(rule,)), tmp_path, mode="bypassPermissions").action == "deny"
+    assert call(tool, given_, rules(), tmp_path, mode="bypassPermissions").action == "allow"
+
+
 def test_home_is_the_home_of_the_process(tmp_path: Path) -> None:
     known = rules(deny=("Read(~/.ssh/**)",))
     for path in ("~/.ssh/id", str(Path.home() / ".ssh" / "id"), "~/x/../.ssh/id"):

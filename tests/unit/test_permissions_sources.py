@@ -1,6 +1,7 @@
 """Rules out of the settings files that people already have.
 
-Tests of swarm/permissions/judge.py, swarm/permissions/opencode_rules.py, swarm/permissions/sources.py.
+Tests of swarm/definitions/foreign_keys.py, swarm/permissions/codex_rules.py, swarm/permissions/judge.py,
+swarm/permissions/opencode_rules.py, swarm/permissions/sources.py.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def places(tmp_path: Path) -> tuple[Path, Path]:
 
 def test_rules_come_from_every_file_and_say_which(places: tuple[Path, Path]) -> None:
     workspace, home = places
-    write(home / ".claude/settings.json", {"permissions": {"allow": ["Bash(a)"]}, "model": "x"})
+    write(home / ".claude/settings.json", {"permissions": {"allow": ["Bash(a)"]}, "statusLine": {"type": "x"}})
     write(home / ".config/swarm/settings.json", {"permissions": {"allow": ["Bash(b)"]}})
     write(workspace / ".claude/settings.json", '{"permissions": {"deny": ["Bash(c)"], /* so */ }}')
     write(workspace / ".claude/settings.local.json", {"permissions": {"ask": ["Bash(d)"]}})
@@ -118,6 +119,23 @@ def test_what_claude_code_never_consults_allows_nothing(places: tuple[Path, Path
     assert len(load_permission_settings(workspace, home, allow=["Write(**/*.py)"]).rules) == 4
 
 
+@pytest.mark.parametrize(
+    ("table", "tool", "subject", "action"),
+    [
+        ({"skill": {"*": "allow", "deploy*": "deny"}}, "Skill", "pdf", "allow"),
+        ({"skill": {"*": "allow", "deploy*": "deny"}}, "Skill", "deploy-all", "deny"),
+        ({"skill": {"*": "deny", "pdf": "allow"}}, "Skill", "pdf", "allow"),
+        ({"skill": {"*": "deny", "pdf": "allow"}}, "Skill", "x", "deny"),
+        ({"edit": "allow"}, "Write", "a.py", "allow"),
+    ],
+)
+def test_opencodes_patterns_keep_their_meaning(table: dict[str, Any], tool: str, subject: str, action: str) -> None:
+    found, problems = read_opencode_permission(table, source="a test")
+    given_ = {"skill": subject, "file_path": subject}
+    judged = judge(JudgedCall(tool, given_, Rules(rules=tuple(found)), "default", Path("/w"), sandboxed=False))
+    assert (judged.action, problems) == (action, [])
+
+
 def test_what_settings_hold_beside_permissions_is_said_once(places: tuple[Path, Path]) -> None:
     workspace, home = places
     write(
@@ -134,7 +152,7 @@ def test_what_settings_hold_beside_permissions_is_said_once(places: tuple[Path, 
     loaded = load_permission_settings(workspace, home)
     assert len(loaded.rules) == 4
     hooks, switch, servers = sorted((str(problem) for problem in loaded.problems), key=lambda text: "MCP" in text)
-    assert "without effect: `sandbox`. Agents" in hooks
+    assert "without effect: `model`. `swarm compat`" in hooks
     assert "'disableBypassPermissionsMode'` is not supported" in switch
     assert "no MCP server is configured for 4 rules about their tools (mcp__a__* …)" in servers
     write(workspace / ".mcp.json", {"mcpServers": {"a": {"command": "x"}, "c": {"url": "https://c.example"}}})
@@ -225,7 +243,7 @@ def test_no_settings_file_makes_the_reader_fail(
 
 
 def translated(permission: Any) -> Rules:
-    found, _ = read_opencode_permission(permission, "project settings (opencode.json)")
+    found, _ = read_opencode_permission(permission, source="project settings (opencode.json)")
     return Rules(rules=tuple(found))
 
 
@@ -319,3 +337,100 @@ def test_a_translated_table_never_lets_a_command_do_more(table: dict[str, Any], 
 def test_a_translated_table_never_lets_an_edit_do_more(table: dict[str, Any], path: str) -> None:
     there, here = decided_there(table, "edit", path), decide(translated(table), "Write", {"file_path": path})
     assert SEVERITY[here] >= SEVERITY[there], (there, here)
+
+
+def decide_by_files(workspace: Path, home: Path, tool: str, subject: str) -> str:
+    """Judge a call by the rules of all files."""
+    loaded = load_permission_settings(workspace, home, trusted=True)
+    given_ = dict.fromkeys(("command", "file_path", "url", "subagent_type", "skill"), subject)
+    return judge(JudgedCall(tool, given_, loaded.rules, "acceptEdits", workspace, sandboxed=False)).action
+
+
+def test_opencode_2_keeps_its_order_of_rules(places: tuple[Path, Path]) -> None:
+    workspace, home = places
+    listed = [
+        ("*", "*", "ask"),
+        ("read", "*", "allow"),
+        ("read", "*.env", "deny"),
+        ("shell", "git *", "allow"),
+        ("shell", "git push *", "deny"),
+        ("subagent", "explore", "deny"),
+        ("skill", "deploy*", "deny"),
+        ("webfetch", "*", "deny"),
+        ("webfetch", "*", "allow"),
+    ]
+    table = [dict(zip(("action", "resource", "effect"), one, strict=True)) for one in listed]
+    write(workspace / "opencode.json", {"permission": {"bash": {"git log": "deny"}}, "permissions": table})
+    for tool, subject, action in (
+        ("Bash", "git push", "deny"),
+        ("Bash", "git push origin main", "deny"),
+        ("Bash", "git log", "allow"),
+        ("Bash", "make", "ask"),
+        ("Read", "sub/prod.env", "deny"),
+        ("Read", "a.py", "allow"),
+        ("Write", "a.py", "ask"),
+        ("Agent", "explore", "deny"),
+        ("Agent", "plan", "ask"),
+        ("Skill", "deploy-all", "deny"),
+        ("WebFetch", "https://example.com", "allow"),
+    ):
+        assert decide_by_files(workspace, home, tool, subject) == action, (tool, subject)
+    write(workspace / "opencode.json", {"permissions": [{"action": "shell", "resource": "rm *", "effect": "no"}, 7]})
+    assert decide_by_files(workspace, home, "Bash", "rm x") == "deny"
+    assert len(load_permission_settings(workspace, home).problems) == 2
+
+
+def test_codexs_rules_are_read_and_never_run(places: tuple[Path, Path]) -> None:
+    workspace, home = places
+    rules_ = """# what may run
+prefix_rule(pattern=["git", ["push", "fetch"]], decision="forbidden", justification="ask me", match=["git push x"])
+prefix_rule(pattern = ["make"], decision = "prompt")
+prefix_rule(pattern=["pytest"])
+host_executable(name="git", paths=["/usr/bin/git"])
+network_rule(host="evil.example", protocol="https", decision="deny")
+"""
+    write(workspace / ".codex/rules/default.rules", rules_)
+    for tool, subject, action in (
+        ("Bash", "git push origin", "deny"),
+        ("Bash", "cd x && git fetch", "deny"),
+        ("Bash", "git status", "ask"),
+        ("Bash", "make all", "ask"),
+        ("Bash", "pytest -q", "allow"),
+        ("WebFetch", "https://evil.example/x", "deny"),
+    ):
+        assert decide_by_files(workspace, home, tool, subject) == action, (tool, subject)
+    assert [grant.text for grant in load_permission_settings(workspace, home).grants] == ["allow Bash(pytest:*)"]
+    write(home / ".codex/rules/x.rules", "open('/tmp/never', 'w')\nprefix_rule(pattern=[x])\nprefix_rule(")
+    assert decide_by_files(workspace, home, "Bash", "pytest -q") == "ask"
+    assert "until then every command is asked about" in str(load_permission_settings(workspace, home).problems[0])
+
+
+@pytest.mark.parametrize(
+    ("text", "mode"),
+    [
+        ('sandbox_mode = "read-only"', "default"),
+        ('sandbox_mode = "read-only"\napproval_policy = "never"', "dontAsk"),
+        ('approval_policy = "untrusted"', "default"),
+        ('sandbox_mode = "danger-full-access"\napproval_policy = "never"', None),
+        ('profile = "p"\n[profiles.p]\nsandbox_mode = "read-only"', "default"),
+    ],
+)
+def test_codexs_sandbox_and_approvals_bound_the_mode(places: tuple[Path, Path], text: str, mode: str | None) -> None:
+    workspace, home = places
+    write(home / ".codex/config.toml", text)
+    assert load_permission_settings(workspace, home).default_mode == mode
+    write(home / ".claude/settings.json", {"permissions": {"defaultMode": "acceptEdits"}})
+    assert load_permission_settings(workspace, home).default_mode == (mode or "acceptEdits")
+
+
+def test_a_key_without_effect_is_told_in_each_systems_file(places: tuple[Path, Path]) -> None:
+    workspace, home = places
+    write(home / ".codex/config.toml", 'model = "x"\nnew_guard = true\n[tui]\ntheme = "dark"')
+    write(workspace / "opencode.json", {"model": "a/b", "theme": "dark", "formatter": {}})
+    write(
+        workspace / ".claude/settings.json",
+        {"model": "opus", "enabledPlugins": {"a@b": True}, "availableModels": ["x"]},
+    )
+    told = " ".join(str(problem) for problem in load_permission_settings(workspace, home).problems)
+    for keys in ("`model`, `new_guard`.", "effect: `model`.", "`model`, `enabledPlugins`, `availableModels`."):
+        assert keys in told, (keys, told)

@@ -83,6 +83,38 @@ def test_skills_and_commands_of_the_wild_are_read_without_a_word(project: Path) 
     assert Arguments(by_name["prompts:ship"], "FILE=a.py").fill_in(package.body) == "Ship a.py for $."
 
 
+def test_a_skill_is_found_by_both_names_and_two_of_one_name_both_exist(project: Path) -> None:
+    for folder in ("dirn", "other"):
+        write(project, f".claude/skills/{folder}/SKILL.md", f"---\nname: shown\ndescription: x\n---\nDo {folder}.")
+    found = load(project)
+    bodies = {name: found.find(name) for name in ("shown", "dirn", "/DIRN", "other")}
+    assert {name: one and one.source for name, one in bodies.items()} == {
+        **dict.fromkeys(("shown", "dirn", "/DIRN"), ".claude/skills/dirn/SKILL.md"),
+        "other": ".claude/skills/other/SKILL.md",
+    }
+    # A name of either kind that is the person's own needs trust.
+    write(project.parent / "home", ".claude/skills/mine/SKILL.md", "---\nname: dirn\ndescription: x\n---\nMine.")
+    assert [one.source for one in (load(project).find("dirn"), load(project, trusted=True).find("shown")) if one] == [
+        "~/.claude/skills/mine/SKILL.md",
+        ".claude/skills/dirn/SKILL.md",
+    ]
+
+
+def test_opencodes_commands_and_folders_of_skills_are_read_in_both_versions(project: Path) -> None:
+    config = {
+        "command": {"one": {"template": "1"}},
+        "commands": {"two": {"template": "2"}},
+        "skills": ["more", "https://x.example"],
+    }
+    write(project, "opencode.json", json.dumps(config))
+    write(project, ".opencode/skill/oc/SKILL.md", "---\ndescription: x\n---\nDo it.")
+    for folder, name in (("more", "a"), ("old", "b")):
+        write(project, f"{folder}/{name}/SKILL.md", "---\ndescription: x\n---\nDo it.")
+    write(project, "opencode.jsonc", json.dumps({"skills": {"paths": ["./old"]}}))
+    found = load(project)
+    assert found.problems == [] and all(found.find(name) for name in ("one", "two", "a", "b"))
+
+
 def test_what_cannot_be_used_is_a_problem_of_its_file_alone(project: Path) -> None:
     write(project, ".claude/skills/open/SKILL.md", "---\nname: open\nDo it.")
     write(project, ".claude/skills/empty/SKILL.md", "---\nname: empty\ndescription: x\n---\n")

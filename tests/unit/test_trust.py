@@ -1,6 +1,7 @@
 """Trust: what came with a workspace grants nothing until its person trusted exactly that.
 
-Tests of swarm/client/project.py, swarm/definitions/catalogue.py, swarm/definitions/grants.py, swarm/permissions/trust.py.
+Tests of swarm/cli/compat.py, swarm/client/project.py, swarm/definitions/catalogue.py, swarm/definitions/grants.py,
+swarm/permissions/trust.py.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from swarm.agent.spec import Limits
+from swarm.cli.compat import show_compat
+from swarm.cli.trust import hold_unguarded, trust
 from swarm.client.order import Order
 from swarm.client.preparation import prepare_order
 from swarm.client.project import gather, is_trusted
@@ -218,3 +221,54 @@ def test_a_definition_adds_nothing_to_what_the_job_allows(workspace: Path, setti
     )
     prepared = prepare_order(Order("go", agent="wild", workspace=workspace), settings)
     assert (prepared.spec.mode, prepared.spec.network, prepared.spec.rules.rules) == ("acceptEdits", False, ())
+
+
+# -- restrictions that do not hold here --------------------------------------------------------------------------
+
+
+def test_a_job_waits_for_leave_to_start_without_a_restriction_and_the_leave_is_for_this_content(
+    workspace: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWARM_STATE_DIR", str(settings.state_dir))
+    file = workspace / ".claude/settings.json"
+
+    def hold() -> None:
+        hold_unguarded(prepare_order(Order(prompt="x", workspace=workspace), settings), None, settings)
+
+    for restricting in (
+        '"availableModels": ["haiku"]',
+        '"sandbox": {"network": {}}',
+        '"permissions": {"deny": ["Read(!x)"]}',
+    ):
+        write(file, f"{{{restricting}}}")
+        with pytest.raises(ConfigurationError, match="1 restriction in settings files cannot be applied here"):
+            hold()
+        trust(workspace)
+        hold()
+    for harmless in (
+        '"sandbox": {"enabled": true}',
+        '"statusLine": {"type": "x"}',
+        '"permissions": {"allow": ["Read(!x)"]}',
+    ):
+        write(file, f"{{{harmless}}}")
+        hold()
+
+
+def test_each_key_of_each_file_has_a_fate(
+    workspace: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SWARM_STATE_DIR", str(settings.state_dir))
+    write(workspace / ".claude/settings.json", '{"permissions": {}, "availableModels": ["x"], "brandNew": 1}')
+    write(workspace / "opencode.json", '{"tools": {"write": false}, "theme": "dark"}')
+    write(workspace.parent / "home/.codex/config.toml", 'sandbox_mode = "read-only"')
+    show_compat(workspace, as_json=True)
+    told = {f"{one['file']} {one['key']}": one for one in json.loads(capsys.readouterr().out)["keys"]}
+    assert {name: (one["fate"], one["guards"]) for name, one in told.items()} == {
+        "~/.codex/config.toml sandbox_mode": ("applied differently", False),
+        ".claude/settings.json permissions": ("applied", False),
+        ".claude/settings.json availableModels": ("not applied", True),
+        ".claude/settings.json brandNew": ("not applied", False),
+        "opencode.json tools": ("applied differently", False),
+        "opencode.json theme": ("not applied", False),
+    }
+    assert told[".claude/settings.json brandNew"]["told"] == "unknown here"

@@ -7,13 +7,15 @@ of the workspace count only if it is trusted.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from swarm.core.errors import ConfigurationError
 from swarm.core.settings import Settings
+from swarm.definitions.codex import read_codex_table
 from swarm.definitions.grants import Grant
 from swarm.definitions.hook_commands import grant_of, pin
 from swarm.definitions.hook_tables import read_hooks
@@ -25,8 +27,9 @@ from swarm.permissions.path_rules import escape_path
 from swarm.permissions.rules import Rule, Rules
 from swarm.runtime.additions import OrderPart, OrderPlace, WorkerPart
 
-_OWN = (*OWN_SETTINGS, ".codex/hooks.json")
-_OF_WORKSPACE = (*WORKSPACE_SETTINGS, ".codex/hooks.json")
+_CODEX = (".codex/hooks.json", ".codex/config.toml")
+_OWN = (*OWN_SETTINGS, *_CODEX)
+_OF_WORKSPACE = (*WORKSPACE_SETTINGS, *_CODEX)
 _REMEDY = "`swarm hooks` lists the hooks that would run."
 _OF_HOOKS = "the hooks that run this file"
 
@@ -78,7 +81,7 @@ def find_hooks(workspace: Path, home: Path, of_types: Iterable[Hook] = ()) -> Fo
     paths += [(workspace / name, "project", name) for name in _OF_WORKSPACE if workspace / name not in known]
     for path, origin, source in paths:
         try:
-            table = read_table(path)
+            table = _read_codex(path) if path.suffix == ".toml" else read_table(path)
         except Unusable as error:
             if path.name == "hooks.json":  # readers of permissions report the other files' faults
                 problems.append(error.as_problem(path))
@@ -92,6 +95,15 @@ def find_hooks(workspace: Path, home: Path, of_types: Iterable[Hook] = ()) -> Fo
     grants = [grant_of(hook, workspace) for hook in ours]
     grants += [_grant_own(hook, *pinned) for hook in own for pinned in pin(hook, workspace).items()]
     return FoundHooks(tuple(own), tuple(ours), tuple(problems), tuple(grants), off, str(workspace), files)
+
+
+def _read_codex(path: Path) -> Mapping[str, Any]:
+    """Read the hooks of Codex's configuration; its own notes under `state` are no event."""
+    table = read_codex_table(path)
+    hooks, features = table.get("hooks"), table.get("features")
+    if isinstance(features, Mapping) and features.get("hooks", features.get("codex_hooks")) is False:
+        return {}
+    return {"hooks": {key: one for key, one in hooks.items() if key != "state"}} if isinstance(hooks, Mapping) else {}
 
 
 def _grant_own(hook: Hook, file: str, digest: str) -> Grant:

@@ -24,15 +24,15 @@ def _tools() -> tuple[ToolRow, ...]:
     return (
         ToolRow("ToolSearch", Kind.LOOK, "swarm.capabilities.mcp.server_tools:TOOL_SEARCH", "query", internal=True, needs="servers"),
         ToolRow("ListMcpResources", Kind.LOOK, "swarm.capabilities.mcp.server_tools:LIST_RESOURCES", "server", "value", internal=True,
-                needs="servers",
+                needs="servers", server="server",
                 aliases="listmcpresourcestool"),
         ToolRow("ReadMcpResource", Kind.LOOK, "swarm.capabilities.mcp.server_tools:READ_RESOURCE", "uri", "value", network=True,
-                needs="servers",
+                needs="servers", server="server",
                 aliases="readmcpresourcetool"),
         ToolRow("ListMcpPrompts", Kind.LOOK, "swarm.capabilities.mcp.server_tools:LIST_PROMPTS", "server", "value", internal=True,
-                needs="servers"),
+                needs="servers", server="server"),
         ToolRow("GetMcpPrompt", Kind.LOOK, "swarm.capabilities.mcp.server_tools:GET_PROMPT", "name", "value", network=True,
-                needs="servers"),
+                needs="servers", server="server"),
     )
     # fmt: on
 

@@ -12,8 +12,10 @@ import re
 import signal
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from swarm.capabilities.skills.messages import RUN, Arguments, wrap_skill
 from swarm.capabilities.skills.model import Package, Skill, Skills
@@ -24,7 +26,7 @@ from swarm.core.settings import Settings
 from swarm.definitions.catalogue import Catalogue
 from swarm.definitions.fields import read_model
 from swarm.definitions.sources import Unusable, read_text, resolve
-from swarm.definitions.tools import SHELL
+from swarm.definitions.tools import SHELL, ToolRow
 from swarm.permissions.judge import JudgedCall, judge, may_read
 from swarm.permissions.rules import Rules
 from swarm.permissions.sandbox import (
@@ -79,6 +81,9 @@ class SkillsOfOrder(OrderPart):
         place = self.place
         commands = CommandPlace(place.folder, rules, place.settings)
         return call_command(prompt, agent, self.skills, place.catalogue, commands)
+
+    def names_of(self, row: ToolRow, given: dict[str, Any]) -> Sequence[str]:
+        return self.skills.names_of(row, given)
 
     def document(self) -> Skills | None:
         """The skills, if there are any."""

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from swarm.definitions.grants import Grant
 from swarm.definitions.sources import Problem
+from swarm.definitions.tools import ToolRow
 
+SKILL_FILE = "SKILL.md"
 MAX_DESCRIPTION = 1_536
 """Most characters of a skill's description in the list."""
 
@@ -57,6 +59,8 @@ class Skill(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     name: str
+    folder: str = ""
+    """Its other name: the one of its folder, if that differs."""
     description: str = ""
     """The skill's purpose and use, from which an agent chooses."""
     kind: Literal["skill", "command"] = "skill"
@@ -84,6 +88,11 @@ class Skill(BaseModel):
     notes: list[str] = []
     """Parts of its file without effect here, in words."""
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every name that rules may call it by: its own, its folder's, and its file's path."""
+        return tuple(filter(None, (self.name, self.folder, self.source.removesuffix(f"/{SKILL_FILE}"))))
+
 
 class Skills(BaseModel):
     """All skills of a workspace: the document that travels with a job."""
@@ -101,13 +110,20 @@ class Skills(BaseModel):
     """Workspace skills that would replace the person's own; they count only if trusted."""
 
     def find(self, name: str) -> Skill | None:
-        """Find a skill by name; a command in folders also by its last part, if that is unique."""
+        """Find a skill by its name or its folder's; a command in folders also by its last part, if that is unique."""
         plain = name.strip().lstrip("/").casefold()
-        for one in self.skills:
-            if one.name.casefold() == plain:
-                return one
+        for spelt in ([one.name for one in self.skills], [one.folder for one in self.skills]):
+            found = next((one for one, each in zip(self.skills, spelt, strict=True) if each.casefold() == plain), None)
+            if plain and found is not None:
+                return found
         last = [one for one in self.skills if one.name.casefold().rpartition(":")[2] == plain]
         return last[0] if len(last) == 1 else None
+
+    def names_of(self, row: ToolRow, given: Mapping[str, Any]) -> tuple[str, ...]:
+        """Every name of the skill that a call is about; none for a call about something else."""
+        asked = given.get(row.subject) if row.needs == "skills" else None
+        found = self.find(asked) if isinstance(asked, str) else None
+        return () if found is None else found.names
 
     def near(self, name: str, among: Iterable[Skill] | None = None) -> list[str]:
         """Names similar to this one, and those of skills whose descriptions contain all of its words."""

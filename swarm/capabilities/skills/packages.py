@@ -36,11 +36,13 @@ def load_package(store: Store, skill: Skill) -> Package:
 
 
 def read_file(context: ToolContext, given: str) -> bytes:
-    """Read a file by its path for agents. Raises `ToolError`."""
+    """Read a file by its path for agents, unless rules refuse its skill. Raises `ToolError`."""
     name, _, path = given.removeprefix(SKILL_PREFIX).partition("/")
     skill = find_skills(context.store, context.job_id).find(name)
     if skill is None:
         raise ToolError(f"there is no skill {name!r}")
+    if refusal := context.refuse_skill(skill):
+        raise ToolError(f"the skill {name}: {refusal}")
     package = load_package(context.store, skill)
     wanted = os.path.normpath(path) if path else ""
     if wanted not in package.files:
@@ -49,9 +51,8 @@ def read_file(context: ToolContext, given: str) -> bytes:
     return package.files[wanted].content()
 
 
-def unpack(context: ToolContext, skills: Skills, names: Sequence[str]) -> Path | None:
+def unpack(context: ToolContext, wanted: Sequence[Skill]) -> Path | None:
     """Unpack the files of these skills, read-only for the agent's commands; None if there are none."""
-    wanted = [found for name in dict.fromkeys(names) if (found := skills.find(name)) is not None and found.files]
     if not wanted:
         return None
     # Outside the folder of its processes, where their links could lead elsewhere.

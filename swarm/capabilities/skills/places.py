@@ -1,6 +1,7 @@
 """Find skills and commands; of equal names the project's nearest folder wins, then the person's own.
 
-A workspace's skills are text for agents and permit nothing. A workspace skill with the name of one of the person's own would replace it.
+Two skills whose folders differ both exist: the second goes by its folder's name. A workspace's skills are text for agents and permit
+nothing. A workspace skill with a name of one of the person's own would replace it.
 That is a `Grant`, which counts only while the person trusts the workspace.
 """
 
@@ -12,8 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from swarm.capabilities.skills.model import Skill, Skills
-from swarm.capabilities.skills.reader import SKILL_FILE, make_command, read_command, read_skill
+from swarm.capabilities.skills.model import SKILL_FILE, Skill, Skills
+from swarm.capabilities.skills.reader import make_command, read_command, read_skill
 from swarm.core.memo import look_at
 from swarm.definitions.catalogue import project_folders
 from swarm.definitions.grants import Grant
@@ -84,20 +85,25 @@ class _SkillReader:
         self._take_commands(folder, None, True, "prompts:")
 
     def take_configuration(self, folder: Path, *, own: bool) -> None:
-        """Take the `command` table of OpenCode's configuration."""
+        """Take the commands of OpenCode's configuration, and the skills in the folders that it names."""
         for path in (folder / name for name in CONFIG_NAMES):
             try:
-                table = read_table(path).get("command")
+                content = read_table(path)
             except Unusable:
                 continue  # the reader of its agents reports it
-            for name, entry in table.items() if isinstance(table, Mapping) else ():
+            for skills in _named_folders(content.get("skills"), folder):
+                for file in _find_skills(skills) if is_folder(skills) else ():
+                    boundary = None if own else self.root
+                    self._read(file, lambda file, boundary=boundary: read_skill(file, boundary, self.name(file)), own)  # type: ignore[misc]
+            tables = [content[key] for key in ("command", "commands") if isinstance(content.get(key), Mapping)]
+            for name, entry in (item for table in tables for item in table.items()):
                 if isinstance(entry, Mapping):
                     self._add(path, partial(make_command, str(name), entry, self.name(path)), own)
 
     def merge(self, trusted: bool) -> Skills:
         """Merge the skills in the order in which they were found; the first of a name wins."""
-        mine = {one.skill.name.casefold() for one in self.found if one.own}
-        replacing = [one for one in self.found if not one.own and one.skill.name.casefold() in mine]
+        mine = {name for one in self.found if one.own for name in _called(one.skill)}
+        replacing = [one for one in self.found if not one.own and mine & _called(one.skill)]
         grants = [
             Grant(
                 text=f"the {one.skill.kind} {one.skill.name}, in place of your own",
@@ -110,9 +116,12 @@ class _SkillReader:
         hidden: list[tuple[str, str]] = []
         room = MAX_TOTAL_BYTES
         for one in self.found:
-            key = one.skill.name.casefold()
+            key, other = one.skill.name.casefold(), one.skill.folder.casefold()
             if not trusted and one in replacing:
                 continue
+            if key in winners and other and other not in {winners[key].skill.folder.casefold(), *winners}:
+                one = one._replace(skill=one.skill.model_copy(update={"name": one.skill.folder, "folder": ""}))
+                key = other
             if key in winners:
                 hidden.append((one.skill.source, winners[key].skill.source))
             elif len(one.document) > room:
@@ -148,6 +157,17 @@ class _SkillReader:
             self.found.append(_FoundSkills(*make(), own))
         except Unusable as error:
             self.problems.append(error.as_problem(path))
+
+
+def _named_folders(value: object, folder: Path) -> list[Path]:
+    """Return the folders in OpenCode's `skills`, a list, or `skills.paths`; addresses are not fetched."""
+    listed = value.get("paths") if isinstance(value, Mapping) else value
+    names = [one for one in listed if isinstance(one, str)] if isinstance(listed, list) else []
+    return [folder / os.path.expanduser(name) for name in names if "://" not in name]
+
+
+def _called(skill: Skill) -> set[str]:
+    return {name.casefold() for name in (skill.name, skill.folder) if name}
 
 
 def _too_much(skill: Skill) -> Problem:

@@ -16,7 +16,6 @@ from swarm.core.memo import look_at
 from swarm.definitions.frontmatter import has_frontmatter, parse_frontmatter, split_frontmatter
 from swarm.definitions.sources import Unusable, as_text, read_text, resolve, show, show_path
 
-SKILL_FILE = "SKILL.md"
 MAX_FILES = 500
 MAX_FILE_BYTES = 4 * 1024 * 1024
 MAX_PACKAGE_BYTES = 8 * 1024 * 1024
@@ -32,12 +31,14 @@ _FALSE = ("false", "no", "off", "0")
 
 
 def read_skill(path: Path, boundary: Path | None, shown: str) -> tuple[Skill, str]:
-    """Read a skill and its package as JSON. Links out of `boundary` are left out. Raises `Unusable`."""
+    """Read a skill, with both its names, and its package as JSON. Links out of `boundary` are left out. Raises `Unusable`."""
     _refuse_outside(path, boundary)
     keys, body = _read(path)
     name = _name_of(keys, path.parent.name)
     files, left_out = _collect(path.parent, boundary or path.parent)
-    return _make(keys, body, name, shown, "skill", files, left_out)
+    skill, document = _make(keys, body, name, shown, "skill", files, left_out)
+    other = spell_name(path.parent.name)
+    return skill.model_copy(update={"folder": "" if other == name else other}), document
 
 
 def read_command(path: Path, folder: Path, boundary: Path | None, shown: str, prefix: str = "") -> tuple[Skill, str]:

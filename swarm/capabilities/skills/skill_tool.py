@@ -6,7 +6,7 @@ Skills that a definition names come with the agent's first message. After a comp
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -44,15 +44,17 @@ def load_skill(context: ToolContext, given: dict[str, Any]) -> ToolResult:
     return ToolResult(text=render_skill(skill, load_package(context.store, skill), given.get("args", "")))
 
 
-def preload(store: Store, spec: AgentSpec) -> str:
-    """Render the skills that the agent's definition names for its first message; empty if there are none."""
-    return _render_named(store, find_skills(store, spec.job_id), spec, PRELOADED_CHARACTERS) if _named(spec) else ""
+def preload(store: Store, spec: AgentSpec, refuse: Callable[[Skill], str]) -> str:
+    """Render the skills that the agent's definition names for its first message; rules can refuse them."""
+    if not _named(spec):
+        return ""
+    return _render_named(store, find_skills(store, spec.job_id), spec, PRELOADED_CHARACTERS, refuse)
 
 
 def restate_skills(context: ToolContext, history: History) -> str:
     """Render the definition's skills, then the loaded ones; the latest stay whole longest."""
     spec, skills = context.spec, find_skills(context.store, context.job_id)
-    parts = [_render_named(context.store, skills, spec, RESTATED_OF_ONE)] if _named(spec) else []
+    parts = [_render_named(context.store, skills, spec, RESTATED_OF_ONE, context.refuse_skill)] if _named(spec) else []
     called: list[str] = []
     for given in reversed(loaded_skills(history)):
         skill = skills.find(given["skill"])
@@ -100,7 +102,7 @@ def _named(spec: AgentSpec) -> list[str]:
     return spec.definition.skills
 
 
-def _render_named(store: Store, skills: Skills, spec: AgentSpec, most: int) -> str:
+def _render_named(store: Store, skills: Skills, spec: AgentSpec, most: int, refuse: Callable[[Skill], str]) -> str:
     tools = spec.definition.tools
     can_run = tools is None or SHELL in {canonical_tool(split_pattern(entry)[0]) for entry in tools}
     parts = []
@@ -110,6 +112,8 @@ def _render_named(store: Store, skills: Skills, spec: AgentSpec, most: int) -> s
             parts.append(
                 f'<skill name="{name[:64]}">\n[Your definition names this skill, which does not exist here.]\n</skill>'
             )
+        elif refusal := refuse(skill):
+            parts.append(f'<skill name="{name[:64]}">\n[Your definition names this skill: {refusal}.]\n</skill>')
         else:
             text = render_skill(skill, load_package(store, skill), "", can_run=can_run)
             parts.append(_cut(text, skill, most))

@@ -140,7 +140,10 @@ class _ServerReader:
             and all(isinstance(v, Mapping) for v in content.values())
         ):
             content = {key: content}  # some files contain the table itself
-        self._take_all(content.get(key), path, key, dialect, scope)
+        table = content.get(key)
+        if dialect == "opencode" and isinstance(table, Mapping):
+            table = _flatten(table)
+        self._take_all(table, path, key, dialect, scope)
 
     def read_state(self, *, nearest: bool) -> None:
         """Read Claude Code's servers of the person: for this workspace alone, or for all."""
@@ -211,6 +214,19 @@ class _ServerReader:
 
     def _report(self, path: Path, message: str, remedy: str) -> None:
         self.problems.append(Problem(path=show_path(path), message=message, remedy=remedy))
+
+
+def _flatten(table: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return OpenCode's servers by name; its version 2 has them below `servers`, beside general time limits."""
+    servers, limits = table.get("servers"), table.get("timeout")
+    named = isinstance(servers, Mapping) and not isinstance(servers.get("type"), str)
+    general = isinstance(limits, Mapping) and not isinstance(limits.get("type"), str)
+    left = {
+        key: one
+        for key, one in table.items()
+        if not (named and key == "servers") and not (general and key == "timeout")
+    }
+    return {**left, **servers} if named and isinstance(servers, Mapping) else left
 
 
 def _parse_toml(path: Path) -> Any:

@@ -13,7 +13,8 @@ The supervisor of shell commands imports this module as it does `obeyed.py`.
 from __future__ import annotations
 
 INSTRUCTIONS: tuple[tuple[str, ...], ...] = (
-    ("CLAUDE.md", ".claude/CLAUDE.md", "AGENTS.override.md", "AGENTS.md"),
+    ("CLAUDE.md", "AGENTS.override.md", "AGENTS.md"),
+    (".claude/CLAUDE.md",),
     ("CLAUDE.local.md",),
 )
 """Instruction files for agents; in each folder, the first existing file of each row."""
