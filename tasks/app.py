@@ -40,6 +40,7 @@ def celery_settings(settings: Settings) -> dict[str, Any]:
         # Broadcasts and events stay in this swarm: another one may share the database.
         "control_exchange": settings.key_prefix,
         "event_exchange": f"{settings.key_prefix}.events",
+        "event_queue_prefix": f"{settings.key_prefix}.events",
         # JSON only: a payload is data, never code.
         "task_serializer": "json",
         "accept_content": ["json"],
@@ -62,15 +63,15 @@ def celery_settings(settings: Settings) -> dict[str, Any]:
     }
 
 
-_AMQP = "swarm.tasks.connection:SparingAMQP"
+_OURS = {"amqp": "swarm.tasks.connection:SparingAMQP", "control": "swarm.tasks.connection:PrefixedControl"}
 
 # A worker makes it the current application. A program with its own application keeps that one.
-app = Celery("swarm", amqp=_AMQP, set_as_current=False, include=["swarm.tasks.agent_task", "swarm.tasks.worker"])
+app = Celery("swarm", set_as_current=False, include=["swarm.tasks.agent_task", "swarm.tasks.worker"], **_OURS)
 app.add_defaults(lambda: celery_settings(load_settings()))
 
 
 def make_app(settings: Settings) -> Celery:
     """Make an application for a program that sends to this swarm and runs no agents itself."""
-    sender = Celery("swarm-client", set_as_current=False, amqp=_AMQP)
+    sender = Celery("swarm-client", set_as_current=False, **_OURS)
     sender.add_defaults(lambda: celery_settings(settings))
     return sender

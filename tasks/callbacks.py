@@ -15,7 +15,7 @@ from swarm.core.errors import ConfigurationError
 from swarm.core.ids import callback_id
 from swarm.core.log import EventLog
 from swarm.core.records import JobView
-from swarm.store.callbacks import MAX_CALLBACK_BYTES, NAME_BROKER, Callbacks, DueCallback, explain_stranded
+from swarm.store.callbacks import MAX_CALLBACK_BYTES, NAME_BROKER, Callback, Callbacks, DueCallback, explain_stranded
 from swarm.store.store import Store
 
 log = EventLog("swarm.callbacks")
@@ -24,11 +24,13 @@ PUBLISH_SECONDS = 0.5
 _AGAIN_SECONDS = 5.0
 _IN_URL = ("global_keyprefix", "master_name")
 """Transport options that a message needs to reach the application's queue."""
+_PLACES = ("global_keyprefix", "sep", "priority_steps")
+"""Options that the application itself sends with a callback."""
 _TIMEOUT_SECONDS = 10.0
 
 
-def read_signature(given: Mapping[str, Any], job_id: str) -> dict[str, Any]:
-    """Convert a signature to JSON with its queue, and with ids derived from the job.
+def read_callback(given: Mapping[str, Any], broker: str, job_id: str) -> Callback:
+    """Convert a signature to a callback: JSON with its queue, its application's places, and ids derived from the job.
 
     Raises `ConfigurationError` for one that cannot be published from elsewhere.
     """
@@ -49,10 +51,12 @@ def read_signature(given: Mapping[str, Any], job_id: str) -> dict[str, Any]:
         raise ConfigurationError(f"on_end: the signature of {first['task']} is no JSON: {error}") from None
     if len(document) > MAX_CALLBACK_BYTES:
         raise ConfigurationError(
-            f"on_end: the signature of {first['task']} has {len(document) // 1024} KiB, more than {MAX_CALLBACK_BYTES // 1024} KiB; "
-            "pass references to large values"
+            f"the message of {first['task']}, with all that follows it, has {len(document) // 1024} KiB, more than "
+            f"{MAX_CALLBACK_BYTES // 1024} KiB: pass references to large values"
         )
-    return dict(json.loads(document))
+    options = signature.app.conf.broker_transport_options
+    places = {name: options[name] for name in _PLACES if name in options}
+    return Callback(broker=broker, signature=json.loads(document), places=places)
 
 
 def _settle(step: Signature, task_id: str) -> dict[str, Any]:
@@ -78,9 +82,8 @@ class Publishing:
     def __init__(self, store: Store, broker: str, url: str) -> None:
         self._store, self._broker = store, broker
         self._callbacks = Callbacks(store.keyspace)
-        address, options = split_options(url)
-        settings = _settings(address, options)
-        self._app = Celery(f"swarm-to-{broker}", broker=address, set_as_current=False, changes=settings)
+        self._address, self._options = split_options(url)
+        self._apps: dict[str, Celery] = {}
 
     def __call__(self) -> None:
         for due in self._callbacks.due(self._broker):
@@ -91,12 +94,22 @@ class Publishing:
                 log.warning("callback.put_off", job_id=due.job_id, broker=self._broker, error=repr(error))
                 self._callbacks.put_off(due.job_id, _AGAIN_SECONDS)
 
+    def _app_for(self, places: Mapping[str, Any]) -> Celery:
+        """The application that publishes to these places; few differ."""
+        key = dumps(places)
+        if key not in self._apps:
+            settings = _settings(self._address, {**places, **self._options})
+            name = f"swarm-to-{self._broker}"
+            self._apps[key] = Celery(name, broker=self._address, set_as_current=False, changes=settings)
+        return self._apps[key]
+
     def _publish(self, due: DueCallback) -> None:
-        signature = maybe_signature(dict(due.callback.signature), app=self._app)
+        signature = maybe_signature(dict(due.callback.signature), app=self._app_for(due.callback.places))
         told = due.callback.confirmed or signature.immutable
         arguments = () if told else (tell_end(self._store.jobs.get(due.job_id)),)
-        # To the queue by its name, undeclared: its application decides on its bindings and arguments.
-        signature.apply_async(arguments, declare=[], add_to_parent=False)
+        # To the queue by its name, undeclared: its application decides on its bindings and arguments. Where a queue must exist, a missing
+        # one is an error (`mandatory`), and the callback is put off until its application has declared it.
+        signature.apply_async(arguments, declare=[], mandatory=True, add_to_parent=False)
         log.info("callback.published", job_id=due.job_id, broker=self._broker, task=signature.task)
         if not due.callback.confirmed:
             self._callbacks.settle(due.job_id)
@@ -126,9 +139,11 @@ def split_options(url: str) -> tuple[str, dict[str, str]]:
     return f"{address}?{others}" if others else address, options
 
 
-def _settings(url: str, options: Mapping[str, str]) -> dict[str, Any]:
+def _settings(url: str, options: Mapping[str, Any]) -> dict[str, Any]:
     timeouts = {"socket_timeout": _TIMEOUT_SECONDS, "socket_connect_timeout": _TIMEOUT_SECONDS}
-    bounds = timeouts if url.startswith(("redis", "rediss", "sentinel")) else {}
+    bounds: dict[str, Any] = timeouts if url.startswith(("redis", "rediss", "sentinel")) else {}
+    if url.startswith(("amqp", "pyamqp")):
+        bounds = {"confirm_publish": True}
     return {
         "broker_transport_options": {**bounds, **options},
         "broker_connection_timeout": _TIMEOUT_SECONDS,

@@ -8,12 +8,14 @@ from functools import cache
 from typing import Any
 
 from celery.app.amqp import AMQP
+from celery.app.control import Control
 from kombu import Connection
 from kombu.connection import ConnectionPool, PooledConnection
 from kombu.utils.encoding import bytes_to_str
 from redis import Redis
 
 from swarm.core.errors import PayloadRefused
+from swarm.store.broadcasts import PrefixedMailbox
 from swarm.tasks.entries import log_refusal, read_entry
 
 
@@ -111,3 +113,9 @@ class SparingAMQP(AMQP):  # type: ignore[misc]
 
     Connection = SparingConnection
     BrokerConnection = SparingConnection
+
+
+class PrefixedControl(Control):  # type: ignore[misc]
+    """Broadcasts whose queues have the swarm's prefix."""
+
+    Mailbox = PrefixedMailbox

@@ -21,12 +21,13 @@ from celery import bootsteps, signals
 from celery.worker import state as worker_state
 from celery.worker.control import control_command
 
-from swarm.core.errors import ConfigurationError, SwarmError
+from swarm.core.errors import ConfigurationError, RedisUnavailable, SwarmError
 from swarm.core.log import EventLog, shape_lines
 from swarm.core.settings import load_settings
 from swarm.local.exposure import find_exposures
 from swarm.local.job_stack import Keeper
 from swarm.runtime.scratch import scratch_root
+from swarm.store.connection import ping_server
 from swarm.store.leases import longest_gap
 from swarm.store.outage import RedisError
 from swarm.store.store import Store
@@ -66,6 +67,9 @@ def _prepare_main(sender: Any = None, **_: Any) -> None:
     if sender is not None:
         try:
             sender.pool_cls = choose_pool(sender.pool_cls)
+            # A Redis that is away comes back; an unfit one stays unfit.
+            with suppress(RedisUnavailable, RedisError):
+                ping_server(load_settings())
         except ConfigurationError as error:
             raise SystemExit(str(error)) from error  # Celery only logs other exceptions
     # Our own lines report an agent's outcome; to Celery every returned result is a success.

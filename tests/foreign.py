@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import shutil
 import signal
@@ -11,6 +12,7 @@ import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from celery import Celery
 from celery.result import AsyncResult
@@ -27,7 +29,7 @@ OUTSIDE = Path(__file__).parent / "outside"
 class Foreign:
     """The application `tests/outside/bookshop`, or another module of a folder, with workers."""
 
-    def __init__(self, module: str = "bookshop", folder: Path = OUTSIDE, prefix: str = "") -> None:
+    def __init__(self, module: str = "bookshop", folder: Path = OUTSIDE, prefix: str = "", **options: Any) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="swarm-f-"))
         self._settings = Settings(state_dir=self.folder / "s", redis_url=None)
         self.broker = broker_url(ensure_redis(self._settings))
@@ -38,11 +40,10 @@ class Foreign:
         # For this process: what only sends canvases and reads results needs none of its code.
         self.app = Celery(module, broker=self.broker, backend=self.broker, set_as_current=False)
         self.app.conf.task_default_queue = "shop"
-        self.prefix = prefix
+        self.prefix, self._options = prefix, options
         if prefix:
-            self.app.conf.broker_transport_options = self.app.conf.result_backend_transport_options = {
-                "global_keyprefix": prefix
-            }
+            self.app.conf.result_backend_transport_options = {"global_keyprefix": prefix}
+            self.app.conf.broker_transport_options = {"global_keyprefix": prefix, **options}
 
     def environment(self, fleet: Fleet) -> dict[str, str]:
         """What a process of the application sees: which swarm it uses, and nothing of that one's workers."""
@@ -51,6 +52,7 @@ class Foreign:
             "SHOP_BROKER": self.broker,
             "SHOP_LEDGER": str(self._ledger),
             "SHOP_PREFIX": self.prefix,
+            "SHOP_OPTIONS": json.dumps(self._options),
             "PYTHONPATH": path,
         }
         return {**fleet.environment(), **shop, "SHOP_WORKSPACE": str(fleet.workspace)}

@@ -64,6 +64,7 @@ SECTIONS = {
         "telemetry": "daemons:telemetry",
         "limits": "limits:show_limits",
         "keys": "keys:keys",
+        "redis-acl": "redis_acl:print_users",
     },
     "Without a model": {"demo": "demo:demo", "rehearse": "rehearse:rehearse"},
 }

@@ -22,7 +22,7 @@ from swarm.cli.options import JsonOption
 from swarm.cli.output import output_console, print_json
 from swarm.cli.tables import Column, Listing
 from swarm.client.swarm import Swarm
-from swarm.core.errors import SwarmError
+from swarm.core.errors import ConfigurationError, SwarmError
 from swarm.core.settings import Settings, load_settings
 from swarm.definitions.mcp.lacks import find_lack
 from swarm.definitions.mcp.reader import load_servers
@@ -30,18 +30,20 @@ from swarm.definitions.tools import all_rows
 from swarm.hub.probe import find_trouble
 from swarm.local.exposure import find_exposures
 from swarm.local.redis_server import read_redis_status
-from swarm.local.server_binary import OLDEST_VERSION, find_server
+from swarm.local.server_binary import find_server
 from swarm.local.stack import has_worker
 from swarm.models.connection import find_credentials
 from swarm.permissions.sandbox import Backend, choose_backend
 from swarm.store.callbacks import NAME_BROKER, Callbacks, explain_stranded
-from swarm.store.connection import hide_password, server_info
+from swarm.store.connection import hide_password, ping_server
 from swarm.store.outage import RedisError
+from swarm.store.server import find_faults
 from swarm.tools.outside import find_outside_tools
 from swarm.tools.ripgrep import find_ripgrep
 
 _OLDEST_PYTHON = (3, 11)
 _SHOWN_LACKS = 20
+_TROUBLE = (SwarmError, RedisError, OSError)
 
 
 @dataclass(frozen=True)
@@ -209,27 +211,15 @@ def _check_server(settings: Settings) -> Check:
 def _check_redis(settings: Settings) -> Check:
     assert settings.redis_url is not None
     try:
-        info = server_info(settings)
+        info = ping_server(settings)
+    except ConfigurationError as error:
+        return Check("Redis", False, "cannot be used", str(error))
     except (SwarmError, RedisError) as error:
         return Check("Redis", False, "does not answer", str(error))
-    version = str(info.get("redis_version", "?"))
-    found = f"{version} at {hide_password(settings.redis_url)}"
-    if tuple(int(part) for part in version.split(".")[:2] if part.isdigit()) < OLDEST_VERSION:
-        return Check("Redis", False, found, f"it must be {'.'.join(map(str, OLDEST_VERSION))} or newer")
-    if info.get("redis_mode") == "cluster":
-        return Check(
-            "Redis", False, f"{found}, a cluster", "use one Redis with replicas; a Redis Cluster does not work"
-        )
+    faults = find_faults(info, replicated=settings.redis_url.startswith("sentinel:"))
+    found = f"{info.get('redis_version', 'a version unknown')} at {hide_password(settings.redis_url)}"
     worries = [full] if (full := Swarm(settings).store.fleet.full()) else []
-    if info.get("maxmemory_policy", "noeviction") != "noeviction":
-        worries.append(f"it may evict data (maxmemory-policy {info['maxmemory_policy']}): set it to noeviction")
-    if not info.get("aof_enabled"):
-        worries.append("a restart of it loses the latest steps: set appendonly yes")
-    # The server reports good replicas only if it requires some.
-    if settings.redis_url.startswith("sentinel:") and "min_slaves_good_slaves" not in info:
-        worries.append(
-            "a change of primary may lose seconds of everything: set min-replicas-to-write 1 on all its servers"
-        )
+    worries += [f"{fault.found}: {fault.remedy}" for fault in faults]
     return Check("Redis", not worries, found, "; ".join(worries), needed=False)
 
 
@@ -242,7 +232,7 @@ def _check_hub(settings: Settings) -> Check:
 
 def _check_exposures(settings: Settings) -> list[Check]:
     """Exposures as a worker reports them at startup, except those of the sandbox and Redis checks."""
-    found = [each for each in find_exposures(settings) if each.name not in ("no sandbox", "no bubblewrap", "old Redis")]
+    found = [each for each in find_exposures(settings) if each.name not in ("no sandbox", "no bubblewrap", "Redis")]
     return [Check(each.name, False, each.found, each.remedy, needed=False) for each in found]
 
 
@@ -250,7 +240,7 @@ def _check_worker(settings: Settings) -> Check:
     remedy = "`swarm run` starts one for its job; `swarm up` or `swarm worker` keeps one running"
     try:
         alive = has_worker(settings)
-    except SwarmError as error:
+    except _TROUBLE as error:
         return Check("worker", False, "unknown", str(error), needed=False)
     return Check("worker", alive, "running" if alive else "none", remedy, needed=False)
 
@@ -272,7 +262,7 @@ def _check_hosts(settings: Settings) -> Check:
 def _check_served(settings: Settings) -> Check:
     try:
         lacks = Swarm(settings).find_lacks() if read_redis_status(settings).running else {}
-    except (SwarmError, OSError) as error:
+    except _TROUBLE as error:
         return Check("waiting jobs", False, "unknown", str(error), needed=False)
     if not lacks:
         return Check("waiting jobs", True, "none without a worker")
@@ -286,7 +276,7 @@ def _check_served(settings: Settings) -> Check:
 def _check_callbacks(settings: Settings) -> Check:
     try:
         stranded = Callbacks(Swarm(settings).store.keyspace).stranded() if read_redis_status(settings).running else {}
-    except (SwarmError, OSError) as error:
+    except _TROUBLE as error:
         return Check("other brokers", False, "unknown", str(error), needed=False)
     found = "; ".join(explain_stranded(broker, jobs) for broker, jobs in stranded.items())
     return Check("other brokers", not found, found or "nothing is left there", NAME_BROKER, needed=False)
@@ -302,7 +292,7 @@ def _check_tools(settings: Settings) -> Check:
             fleet = Swarm(settings).fleet()
             faults += [f"{worker}: {fault}" for worker, has in fleet.items() for fault in has.broken]
             differing = find_differing(fleet.values())
-    except (SwarmError, OSError) as error:
+    except _TROUBLE as error:
         faults.append(f"unknown: {error}")
     if not faults and not differing:
         return Check("own tools", True, ", ".join(own) or "none")

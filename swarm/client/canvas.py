@@ -36,7 +36,15 @@ from celery.worker import state as worker_state
 from swarm.client.order import Order, StepOrder, options_given, ordered, read_order
 from swarm.client.preparation import prepare_order
 from swarm.client.swarm import Swarm
-from swarm.core.errors import InvalidOption, JobFailed, JobLost, RedisUnavailable, SwarmError, UnknownAgent
+from swarm.core.errors import (
+    ConfigurationError,
+    InvalidOption,
+    JobFailed,
+    JobLost,
+    RedisUnavailable,
+    SwarmError,
+    UnknownAgent,
+)
 from swarm.core.ids import job_id_for, root_agent_id
 from swarm.core.log import EventLog
 from swarm.core.records import JobView
@@ -82,8 +90,10 @@ def install(app: Celery, *, broker: str, settings: Settings | None = None) -> Ta
     """Have an application's workers run steps that are jobs; returns the task.
 
     `broker` is this application's name in the `SWARM_BROKERS` of the swarm's workers; `settings` selects the swarm (default: the
-    environment's).
+    environment's). Raises `ConfigurationError` if the application does not accept JSON, in which steps come back.
     """
+    if not {"json", "application/json"} & set(app.conf.accept_content):
+        raise ConfigurationError("install: the application's accept_content must have json, in which steps come back")
 
     @cache
     def swarm() -> Swarm:
@@ -149,6 +159,8 @@ def _run(task: Task, swarm: Swarm, broker: str, before: tuple[Any, ...], given: 
 
 def _start(task: Task, swarm: Swarm, broker: str, before: tuple[Any, ...], given: Mapping[str, Any]) -> JobView:
     request, order = task.request, dict(given)
+    if request.id is None:
+        raise ConfigurationError("swarm.job runs as a step of a canvas; in a program use Swarm().run")
     order["prompt"] = fill(str(order.get("prompt", "")), before)
     if not request.is_eager:
         # Before the job exists, because its end may be reported before this continues.

@@ -299,9 +299,9 @@ def _callback(order: Order, job_id: str) -> Callback | None:
         raise ConfigurationError(
             "on_end needs `broker`: the name of your application's broker in the workers' SWARM_BROKERS"
         )
-    from swarm.tasks.callbacks import read_signature  # loads Celery only for orders with a task
+    from swarm.tasks.callbacks import read_callback  # loads Celery only for orders with a task
 
-    return Callback(broker=order.broker, signature=read_signature(order.on_end, job_id))
+    return read_callback(order.on_end, order.broker, job_id)
 
 
 def _find_outcome(order: Order, own: Outcome | None) -> Outcome | None:

@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 from swarm.core.errors import SwarmError
 from swarm.core.settings import Settings
 from swarm.permissions.sandbox import Backend, choose_backend, network_trouble
-from swarm.store.connection import hide_password, ping_server, redis_hosts, redis_url, server_info, without_login
+from swarm.store.connection import hide_password, ping_server, redis_hosts, redis_url, without_login
 from swarm.store.outage import RedisError
+from swarm.store.server import find_faults
 
-OLDEST_REDIS = (6, 2)
 _SECRETS = ("/etc/swarm/swarm.env", "/etc/swarm/redis-password.conf", "~/.aws/credentials", "~/.config/anthropic")
 _SECRET_VARIABLES = ("GOOGLE_APPLICATION_CREDENTIALS", "AWS_SHARED_CREDENTIALS_FILE", "ANTHROPIC_IDENTITY_TOKEN_FILE")
 
@@ -36,10 +36,15 @@ def find_exposures(settings: Settings) -> list[Exposure]:
 
 
 def _redis(settings: Settings) -> Iterator[Exposure]:
-    hosts = redis_hosts(settings)
+    url, hosts = redis_url(settings), redis_hosts(settings)
+    try:
+        faults = find_faults(ping_server(settings), replicated=url.startswith("sentinel:"))
+    except (SwarmError, RedisError):
+        faults = iter(())
+    for fault in faults:
+        yield Exposure("Redis", fault.found, fault.remedy)
     if not hosts:
         return
-    url = redis_url(settings)
     if _takes_anybody(settings):
         yield Exposure(
             "open Redis",
@@ -52,12 +57,6 @@ def _redis(settings: Settings) -> Iterator[Exposure]:
             f"{hide_password(url)} is reached without TLS: the network can read prompts, files and the password",
             "use rediss://, or keep it in a private network of the fleet",
         )
-    try:
-        version = str(server_info(settings).get("redis_version", ""))
-    except (SwarmError, RedisError):
-        return
-    if tuple(int(part) for part in version.split(".")[:2] if part.isdigit()) < OLDEST_REDIS:
-        yield Exposure("old Redis", f"it is {version}", f"upgrade it to {'.'.join(map(str, OLDEST_REDIS))} or newer")
 
 
 def _takes_anybody(settings: Settings) -> bool:

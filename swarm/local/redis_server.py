@@ -25,6 +25,7 @@ from swarm.local.folders import hold_lock, make_private_folder, make_state_folde
 from swarm.local.processes import find_process, is_alive, send_signal, spawn_detached, tail_log, wait_for_exit
 from swarm.local.server_binary import SERVER_NAMES, Origin, ServerBinary, find_server
 from swarm.store.connection import connect, hide_password, local_url, redis_url, socket_path
+from swarm.store.server import read_info
 
 _LOCK_SECONDS = 90.0
 _ANSWER_SECONDS = 30.0
@@ -229,12 +230,11 @@ def _end(process: psutil.Process) -> None:
 
 
 def _ask(client: redis.Redis) -> dict[str, Any] | None:
-    """The server's INFO, or None if it does not answer or is still loading."""
+    """The server's INFO, empty if its user may not read that; None if it does not answer or is still loading."""
     try:
         with client:
             client.ping()  # INFO alone is answered while loading, too
-            answer: dict[str, Any] = client.info("server")
-            return answer
+            return read_info(client)
     except (redis.RedisError, OSError):
         return None
 

@@ -12,7 +12,7 @@ from typing import Literal
 from pydantic import BaseModel
 
 from swarm.core.errors import ConfigurationError
-from swarm.store.connection import OLDEST_VERSION as OLDEST_VERSION
+from swarm.store.server import OLDEST_VERSION as OLDEST_VERSION
 
 SERVER_NAMES = ("redis-server", "valkey-server")
 

@@ -294,14 +294,15 @@ def _ready_workers(settings: Settings) -> list[ProcessRecord]:
 def _fleet_answers(settings: Settings) -> bool:
     """Whether any worker serves our queue on a configured Redis; takes a second if none does."""
     from kombu import Connection  # only needed for a configured Redis
-    from kombu.pidbox import Mailbox
+
+    from swarm.store.broadcasts import PrefixedMailbox
 
     if settings.redis_url is None:
         return False
     ping_server(settings)
     url, options = broker_url(settings.redis_url), broker_transport_options(settings.redis_url)
     with Connection(url, transport_options=options) as connection:
-        workers = Mailbox(settings.key_prefix, type="fanout", accept=["json"])(connection)
+        workers = PrefixedMailbox(settings.key_prefix, type="fanout", accept=["json"])(connection)
         return bool(workers.multi_call("ping", timeout=_FLEET_ANSWER_SECONDS, limit=1))
 
 

@@ -36,6 +36,8 @@ class Callback(BaseModel):
     """The broker's name in the workers' settings."""
     signature: dict[str, Any]
     """A Celery signature as JSON."""
+    places: dict[str, Any] = {}
+    """Options of the application's broker that say where messages lie, beyond those of the workers' URL."""
     confirmed: bool = False
     """The receiver settles the callback, and reads the job's end itself instead of getting it as an argument."""
 

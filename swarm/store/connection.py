@@ -27,9 +27,8 @@ from redis.sentinel import Sentinel, SentinelConnectionPool
 
 from swarm.core.errors import ConfigurationError, RedisFull, RedisUnavailable
 from swarm.core.settings import Settings
+from swarm.store.server import NAME_RIGHTS, OLDEST_VERSION, is_unknown_command, lacks_right, read_usable
 
-OLDEST_VERSION = (7, 0)
-"""The first Redis version with functions, which every atomic step needs; every Valkey has them."""
 SOCKET_TIMEOUT_SECONDS = 6.0
 """Time without an answer to a command after which Redis counts as away. Blocking reads must block for less."""
 WORKER_TIMEOUT_SECONDS = 2.5
@@ -66,6 +65,16 @@ def local_url(settings: Settings) -> str:
 def redis_url(settings: Settings) -> str:
     """The URL for these settings: the configured one, else the local one."""
     return settings.redis_url or local_url(settings)
+
+
+def database_of(settings: Settings) -> int:
+    """The number of the database; the broker's channels have it in their names."""
+    url = redis_url(settings)
+    if _scheme(url) == "sentinel":
+        return _parse_sentinel(url).db
+    parts = urlsplit(url)
+    path = parts.path.strip("/") if parts.scheme != "unix" else ""
+    return int(path or parse_qs(parts.query).get("db", ["0"])[0])
 
 
 def redis_hosts(settings: Settings) -> list[str]:
@@ -215,36 +224,29 @@ def ping_or_raise(client: redis.Redis) -> None:
         raise RedisUnavailable(f"no answer from Redis at {where} ({reason}). {remedy}") from None
 
 
-def ping_server(target: Settings | str) -> None:
-    """Return if the server answers. Raises as `connect` and `ping_or_raise`."""
+def ping_server(target: Settings | str) -> dict[str, Any]:
+    """The INFO of a server that answers and can be used. Raises as `connect`, `ping_or_raise` and `read_info`."""
     with connect(target) as client:
         ping_or_raise(client)
+        return read_usable(client, _describe(client)[0])
 
 
-def server_info(target: Settings | str) -> dict[str, Any]:
-    """The server's INFO. Raises as `ping_server`, and `redis.RedisError`."""
-    with connect(target) as client:
-        ping_or_raise(client)
-        info: Any = client.info()
-    return dict(info)
-
-
-def refuse_old_server(client: redis.Redis, error: redis.ResponseError) -> None:
-    """Raise `ConfigurationError` if `error` means that the server has no Redis Functions; return if it means anything else."""
-    if not str(error).lower().startswith("unknown command"):
-        return
-    info: Any = client.info("server")
-    where, _ = _describe(client)
-    oldest = ".".join(map(str, OLDEST_VERSION))
-    raise ConfigurationError(
-        f"the server at {where} (version {info.get('redis_version', 'unknown')}) has no Redis Functions: a swarm needs Redis {oldest} "
-        "or newer, or Valkey. Upgrade it, or set SWARM_REDIS_URL to another one."
-    ) from error
+def refuse_lack(client: redis.Redis, error: redis.ResponseError, what: str) -> None:
+    """Raise `ConfigurationError` if `error` means that `what` is forbidden to the user or unknown to the server; return otherwise."""
+    where, told = _describe(client)[0], " ".join(str(error).split()).rstrip(".")
+    if lacks_right(error):
+        raise ConfigurationError(f"the user of Redis at {where} may not {what} ({told}). {NAME_RIGHTS}.") from error
+    if is_unknown_command(error):
+        oldest = ".".join(map(str, OLDEST_VERSION))
+        raise ConfigurationError(
+            f"the server at {where} cannot {what} ({told[:40]}). A swarm needs FUNCTION and FCALL of Redis {oldest} or newer, or of "
+            "Valkey: upgrade it, or set SWARM_REDIS_URL to another one."
+        ) from error
 
 
 @contextmanager
 def explained(client: redis.Redis) -> Iterator[None]:
-    """Convert errors from a Redis that does not answer into `RedisUnavailable`, and from a full one into `RedisFull`.
+    """Convert errors of a Redis that is away, full or unfit: `RedisUnavailable`, `RedisFull`, `ConfigurationError`.
 
     Costs nothing while it answers.
     """
@@ -258,6 +260,9 @@ def explained(client: redis.Redis) -> Iterator[None]:
         except RedisUnavailable as told:
             # The message is complete; the driver's own errors would fill the screen.
             raise told from None
+        if isinstance(error, redis.ResponseError):
+            refuse_lack(client, error, "do this")
+            read_usable(client, _describe(client)[0])
         raise error
 
 

@@ -27,7 +27,7 @@ from typing import Any
 import redis
 
 from swarm.core.capabilities import TABLE
-from swarm.store.connection import refuse_old_server
+from swarm.store.connection import refuse_lack
 
 PACKAGES = ("swarm.store.lua", *(f"swarm.capabilities.{name}" for name in TABLE), "swarm.telemetry", "swarm.replay")
 """Packages of the swarm's own parts and steps, the shared ones first."""
@@ -58,13 +58,13 @@ class Library:
         return f"swarm_{hashlib.sha256(self.source.encode()).hexdigest()[:12]}"
 
     def run(self, client: Any, step: str, prefix: str, *arguments: str | int | float) -> Any:
-        """Run a step for the swarm under this prefix. Raises `ConfigurationError` if the server is too old to have functions."""
+        """Run a step for the swarm under this prefix. Raises `ConfigurationError` if the server or its user cannot."""
         function = f"{self.name}_{step}"
         try:
             return client.fcall(function, 0, prefix, *arguments)
         except redis.ResponseError as error:
             if not str(error).startswith("Function not found"):
-                refuse_old_server(client, error)
+                refuse_lack(client, error, f"run the step {step}")
                 raise
         self.load(client, float(client.time()[0]))
         return client.fcall(function, 0, prefix, *arguments)
@@ -72,7 +72,11 @@ class Library:
     def load(self, client: Any, now: float) -> None:
         """Load this library into the server, and remove libraries not loaded for long."""
         head = f"#!lua name={self.name}\n-- loaded {now:.0f}\nlocal LIBRARY = '{self.name}'\n"
-        client.function_load(head + self.source, replace=True)
+        try:
+            client.function_load(head + self.source, replace=True)
+        except redis.ResponseError as error:
+            refuse_lack(client, error, "load the steps of this version: a worker of this version does")
+            raise
         for name, loaded_at in _list_libraries(client):
             if now - loaded_at > KEPT_SECONDS:
                 try:

@@ -11,12 +11,12 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from celery import chain, chord, group
+from celery import Celery, chain, chord, group
 from celery.canvas import Signature, maybe_signature
 
 import swarm
 from swarm import Job, JobFailed, Limits
-from swarm.client.canvas import fill, job_id_of
+from swarm.client.canvas import fill, install, job_id_of
 from swarm.core.errors import ConfigurationError, UnknownBroker
 from tests.fleet import Fleet
 from tests.foreign import Foreign
@@ -38,12 +38,12 @@ class World:
     """A fleet, and a shop whose canvases have jobs as steps."""
 
     def __init__(self) -> None:
-        self.shop = Foreign(prefix="the-shop:")
+        # Priorities as Celery's pages describe them.
+        priorities = {"priority_steps": list(range(10)), "sep": ":", "queue_order_strategy": "priority"}
+        self.shop = Foreign(prefix="the-shop:", **priorities)
         self.fleet = Fleet()
         self.model = self.fleet.rehearse(SCENARIO).url
-        # A socket's URL has a query of its own.
-        broker = f"{self.shop.broker}{'&' if '?' in self.shop.broker else '?'}global_keyprefix={self.shop.prefix}"
-        self.fleet.start_worker(2, SWARM_BROKERS=json.dumps({"shop": broker}))
+        self.fleet.start_worker(2, SWARM_BROKERS=json.dumps({"shop": self.shop.broker}))
         self.shop.start_worker(self.fleet)
 
     def task(self, name: str, *args: Any, **options: Any) -> Signature:
@@ -79,6 +79,20 @@ def test_a_job_in_the_middle_of_a_chain_takes_the_result_before_and_gives_its_ow
     assert last.parent.get(timeout=5) == 'said {"number": 7}'
     job = world.fleet.swarm.job(job_id_of(last.parent.id)).view()
     assert job.state == "completed"
+
+
+@pytest.mark.parametrize("priority", [0, 3, 9])
+def test_a_step_comes_back_to_the_list_of_its_priority(world: World, priority: int) -> None:
+    last = chain(world.job("say it"), world.task("keep"), app=world.shop.app).apply_async(priority=priority)
+    assert world.shop.wait(last) == "SUCCESS", last.result
+
+
+def test_what_cannot_run_as_a_step_is_refused_at_once(world: World) -> None:
+    with pytest.raises(ConfigurationError, match="accept_content must have json"):
+        install(Celery("pickled", changes={"accept_content": ["pickle"]}), broker="shop")
+    task = install(Celery("own", broker="memory://"), broker="shop", settings=world.fleet.settings)
+    with pytest.raises(ConfigurationError, match="step of a canvas"):
+        task(prompt="go", workspace=str(world.fleet.workspace))
 
 
 def test_nobody_waits_for_a_job_in_a_process(world: World) -> None:

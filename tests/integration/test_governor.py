@@ -12,6 +12,7 @@ import pytest
 from swarm.agent.entries import Parked
 from swarm.agent.journaled import Condition
 from swarm.capabilities.governor.view import read_classes
+from swarm.models.limits import RateLimits
 from swarm.store.slots import InLine, Slot, SlotReservation
 from swarm.store.store import Store
 from swarm.store.values import GoOn, Signals
@@ -60,6 +61,15 @@ def test_a_refusal_that_one_meets_holds_all_back_until_its_time(store: Store, un
     assert 25 < read_class(store).held_seconds <= 30 and read_class(store).limited == 1
     _, due = store.rates.serve_classes()
     assert due is not None and 25 < due <= 30, "nobody looks before"
+
+
+def test_a_stated_limit_is_valid_until_another_is_stated(store: Store, unmanned: Fleet) -> None:
+    store.rates.apply_limits(CLASS, state_limits(100))
+    asking = Asking(store, unmanned, 1)
+    for limits in (RateLimits(), RateLimits(input=1_000_000)):
+        assert isinstance(asking.ask(0), Slot)
+        asking.end(0, limits=limits)
+    assert [bucket.used for bucket in read_class(store).buckets.values()] == [97, 970_000, 9_700_000]
 
 
 @pytest.mark.parametrize("leaves", ["dies", "is cancelled", "is handed over", "waits for something else"])

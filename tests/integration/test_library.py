@@ -195,5 +195,5 @@ def _answers(client: redis.Redis) -> bool:
 
 def test_a_server_without_functions_is_named_with_what_to_do(old_server: redis.Redis) -> None:
     port = old_server.connection_pool.connection_kwargs["port"]
-    with pytest.raises(ConfigurationError, match=f":{port}/0 .version .*Redis 7.0 or newer, or Valkey. Upgrade it"):
+    with pytest.raises(ConfigurationError, match=f":{port}/0 cannot .*Redis 7.0 or newer, or of Valkey: upgrade it"):
         Store(old_server).agents.cancel("agent-0", "test")

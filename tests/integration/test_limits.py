@@ -98,6 +98,17 @@ def test_who_waits_for_what_is_used_up_is_woken_and_told(budget: JobWorld) -> No
     assert _reserve(budget, "b", 500) == OutOfBudget("tokens", 1_000, 800)
 
 
+@pytest.mark.parametrize(("earlier", "first"), [(0, "b"), (30, "root")])
+def test_deeper_agents_get_what_is_settled_first_but_not_for_ever(budget: JobWorld, earlier: int, first: str) -> None:
+    _reserve(budget, "a", 800)
+    _wait(budget, "root", 500)
+    line = budget.store.keyspace.key("job", budget.job_id, "budget")
+    budget.store.keyspace.client.zincrby(line, -earlier, budget.root)
+    _wait(budget, "b", 500)
+    _settle(budget, "a", 100)
+    assert [name for name in ("root", "b") if budget.state(name) == "queued"] == [first]
+
+
 def test_an_agent_with_children_keeps_its_last_reply_until_its_end(budget: JobWorld) -> None:
     _reserve(budget, "root", 100, closing=300)
     _settle(budget, "root", 100)

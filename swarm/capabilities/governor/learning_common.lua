@@ -18,7 +18,10 @@ function learning.note_limits(a, told, age)
     a.mode, a.window = 'blind', governor.WINDOWS.blind
   end
   if a.mode ~= 'told' then return end
-  for n = 1, 3 do a.limit[n] = told[n] end
+  -- A limit is valid until another is stated: not every reply has all headers.
+  for n = 1, 3 do
+    if told[n] > 0 then a.limit[n] = told[n] end
+  end
   local rates = governor.rates_of(a)
   for n = 1, 3 do
     a.level[n] = math.min(rates[n], a.level[n])

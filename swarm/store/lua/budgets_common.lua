@@ -4,7 +4,7 @@
 -- Fields of a job: max_tokens, max_cost; reserved_*, the current calls; closing_*, the amounts kept for the last reply of each agent with
 -- children and for the grader of each graded agent, until its end. Fields of an agent: its part of both; `wait_tokens` and `wait_cost`,
 -- the awaited amounts.
--- P:job:ID:budget  zset  the waiting agents (score: -depth, then time)
+-- P:job:ID:budget  zset  the waiting agents, the next one first: `admission.place`
 
 -- The used, held and remaining tokens and money; `max` is false if there is no limit.
 function budgets.load(job)
@@ -55,8 +55,10 @@ function budgets.serve(job)
     local verdict = budgets.judge(sums, tokens, cost)
     if verdict == 'wait' then return end
     if not verdict then
-      sums.tokens.left = sums.tokens.max and sums.tokens.left - tokens
-      sums.cost.left = sums.cost.max and sums.cost.left - cost
+      -- Its next step reserves them; whoever is behind it waits for their settlement.
+      for part, wanted in pairs({ [sums.tokens] = tokens, [sums.cost] = cost }) do
+        if part.max then part.left, part.held = part.left - wanted, part.held + wanted end
+      end
     end
     agents.wake(id, 'budget')
   end

@@ -81,7 +81,7 @@ step('park', function(id, gen, number, entry, condition)
   end
   if wait.budget then
     redis.call('HSET', agent_key(id), 'wait_tokens', wait.budget[1], 'wait_cost', wait.budget[2], 'activity', "waiting for others' calls")
-    redis.call('ZADD', job_key(job, 'budget'), (64 - tonumber(field(id, 'depth'))) * 1e10 + NOW, id)
+    redis.call('ZADD', job_key(job, 'budget'), admission.place(id), id)
   end
   if wait.slot then
     redis.call('HSET', agent_key(id), 'activity', 'waiting for its share of the model')

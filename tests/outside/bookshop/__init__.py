@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from swarm.client.canvas import install
 app = Celery("bookshop", broker=os.environ["SHOP_BROKER"], backend=os.environ["SHOP_BROKER"])
 # What a killed worker held comes back soon.
 prefix = {"global_keyprefix": os.environ["SHOP_PREFIX"]} if os.environ.get("SHOP_PREFIX") else {}
-app.conf.broker_transport_options = {"visibility_timeout": 4, **prefix}
+app.conf.broker_transport_options = {"visibility_timeout": 4, **prefix, **json.loads(os.environ["SHOP_OPTIONS"])}
 app.conf.result_backend_transport_options = prefix
 app.conf.task_acks_late = app.conf.task_reject_on_worker_lost = True
 app.conf.task_default_queue = "shop"
