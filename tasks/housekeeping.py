@@ -5,12 +5,15 @@ from __future__ import annotations
 import fcntl
 import os
 import socket
+import subprocess
+import sys
 import time
 from dataclasses import replace
 
 from swarm.core.log import EventLog
 from swarm.core.records import AgentView
 from swarm.core.settings import Settings
+from swarm.store.forgetting import Forgetting
 from swarm.store.store import Store
 from swarm.tasks import host
 from swarm.tasks.host import free_bytes
@@ -32,6 +35,26 @@ DISK_SECONDS = 1.0
 """Interval between looks at the disk."""
 CLEAN_SECONDS, CLEAN_AGAIN_SECONDS = 60.0, 10.0
 """Intervals between cleanings, and while the disk has less free space than its reserve."""
+_LEFTOVERS_SECONDS = 600.0
+
+
+class Leftovers:
+    """Deletes the objects of jobs that have expired, in a process of its own: a library for them may not survive a later fork."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def __call__(self) -> None:
+        if Forgetting(self._store.keyspace).has_orphans():
+            done = subprocess.run(
+                [sys.executable, "-P", "-m", "swarm", "forget", "--leftovers"],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=_LEFTOVERS_SECONDS,
+            )
+            if done.returncode:
+                log.warning("objects.left", why=done.stderr.strip()[-500:])
 
 
 class Housekeeper:

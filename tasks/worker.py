@@ -38,7 +38,7 @@ from swarm.tasks.consumer import TimerCare, obey_drain
 from swarm.tasks.consumer_guard import LOOK_SECONDS, Hearing, Silence, list_queued
 from swarm.tasks.fetcher import FETCH_SECONDS, Fetching, Rung
 from swarm.tasks.host import HubWatch
-from swarm.tasks.housekeeping import DISK_SECONDS, SPARE_SECONDS, Housekeeper, SpareCheckouts
+from swarm.tasks.housekeeping import CLEAN_SECONDS, DISK_SECONDS, SPARE_SECONDS, Housekeeper, Leftovers, SpareCheckouts
 from swarm.tasks.publish import STOP_COMMAND, TASK_NAME, carry_out, settle
 from swarm.tasks.thread_pool import choose_pool
 from swarm.tools.background import kill_orphans
@@ -209,6 +209,7 @@ class Housekeeping(bootsteps.StartStopStep):  # type: ignore[misc]
         self._spawn("disk", DISK_SECONDS, Housekeeper(settings, process.runtime().store), at_once=True)
         if settings.hub is not None:
             self._spawn("hub", settings.lease_seconds, HubWatch(settings, process.runtime().store), at_once=True)
+        self._spawn("leftovers", CLEAN_SECONDS, Leftovers(process.runtime().store))
         for name, url in settings.brokers.items():
             self._spawn(f"callbacks-{name}", PUBLISH_SECONDS, Publishing(process.runtime().store, name, url))
         for addition in process.runtime().additions:

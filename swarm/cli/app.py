@@ -40,6 +40,7 @@ SECTIONS = {
         "replay": "replay:replay",
         "export": "replay:export_job",
         "import": "replay:import_job",
+        "forget": "forget:forget",
     },
     "Agents": {
         "agents": "definitions:list_agents",

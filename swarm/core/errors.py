@@ -74,6 +74,24 @@ class HubAway(TransientError):
     """The hub cannot be reached for now. Everything that a journal names is kept."""
 
 
+class ObjectsAway(TransientError):
+    """The store of objects cannot be reached, or has no room, for now."""
+
+
+class ObjectRefused(SwarmError):
+    """The store of objects does not accept an object, or these credentials."""
+
+
+class ObjectMissing(SwarmError):
+    """A job's object cannot be read: it was not written to this store, was deleted, or is damaged."""
+
+    def __init__(self, owner: str, digest: str, why: str) -> None:
+        self.owner, self.digest = owner, digest
+        super().__init__(
+            f"the object {digest[:12]} of {owner} {why}; set SWARM_OBJECTS to one store for all hosts if there are several"
+        )
+
+
 class NoWork(SwarmError):
     """An agent's file changes cannot be distinguished from others'."""
 
@@ -117,6 +135,14 @@ class UnknownMap(UnknownAgent):
     def __init__(self, map_id: str) -> None:
         self.map_id = map_id
         super().__init__(f"no map {map_id}; `swarm maps list` lists all maps")
+
+
+class JobOpen(SwarmError):
+    """The job has not ended, so it cannot be forgotten."""
+
+    def __init__(self, job_id: str) -> None:
+        self.job_id = job_id
+        super().__init__(f"{job_id} has not ended, so nothing of it was forgotten; `swarm cancel {job_id}` ends it")
 
 
 class IdempotencyConflict(SwarmError):

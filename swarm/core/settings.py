@@ -148,6 +148,9 @@ class Settings(BaseSettings):
     has `/jobs/JOB.git` below it. Unset: all workers see the workspace under the same path."""
     hub_token: str | None = Field(default=None, repr=False)
     """The hub's password; it is sent to no other URL."""
+    objects: str | None = None
+    """Store for content too large for Redis, the same for all hosts: an absolute folder, or a URL (`s3://bucket/path`, `gs://`, `az://`)
+    with the extra `objects`. Unset: the hub if it is a `swarm hub`, else a folder in `state_dir`."""
     snapshots: bool = False
     """Without a hub: store a snapshot of the workspace on the worker's host after each call that may change it."""
     workspaces: str | None = None
@@ -231,6 +234,14 @@ class Settings(BaseSettings):
     @classmethod
     def _check_hub(cls, value: str | None) -> str | None:
         return check_hub(value) if value else None
+
+    @field_validator("objects")
+    @classmethod
+    def _check_objects(cls, value: str | None) -> str | None:
+        place = (value or "").rstrip("/")
+        if place and not re.match(r"/|(s3|s3a|gs|az|abfss?)://[^/@]", place):
+            raise ValueError(f"{value!r} is neither an absolute folder nor an s3://, gs:// or az:// URL")
+        return place or None
 
     @field_validator("tags", "mcp_servers")
     @classmethod

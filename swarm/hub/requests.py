@@ -17,9 +17,9 @@ BASE = "base"
 
 MOST_FOLDERS = 3
 _NAME = r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}"
-_PATH = re.compile(
-    rf"/({_NAME}(?:/{_NAME}){{0,{MOST_FOLDERS - 1}}})/({_NAME})\.git/(info/refs|git-upload-pack|git-receive-pack)"
-)
+PLACE = rf"/({_NAME}(?:/{_NAME}){{0,{MOST_FOLDERS - 1}}})/({_NAME})"
+"""Path of a repository without its ending: its project and its name."""
+_PATH = re.compile(rf"{PLACE}\.git/(info/refs|git-upload-pack|git-receive-pack)")
 _SERVICES = {"service=git-upload-pack": "fetch", "service=git-receive-pack": "push"}
 
 Act = Literal["fetch", "push"]

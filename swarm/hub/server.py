@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import hmac
 import time
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from tornado.http1connection import HTTP1Connection
 from tornado.httpserver import HTTPServer
 from tornado.iostream import StreamClosedError
-from tornado.web import Application, Finish, RequestHandler, stream_request_body
+from tornado.web import Application, RequestHandler, stream_request_body
 
 from swarm.core.log import EventLog
 from swarm.hub.backend import GitBackend
-from swarm.hub.repositories import Full, PushQuota, RepositoryStore
+from swarm.hub.handler import Hub, HubHandler
+from swarm.hub.objects import OBJECT, ObjectHandler
+from swarm.hub.repositories import RepositoryStore
 from swarm.hub.requests import CommandReader, Query, read_ask, was_taken
 
 log = EventLog("swarm.hub")
@@ -33,67 +32,42 @@ _ASKED_BYTES = 16 << 20
 """Maximum bytes of a client's list of wanted and present objects in a fetch."""
 
 
-@dataclass
-class Hub:
-    """State shared by the requests of one hub."""
-
-    repositories: RepositoryStore
-    token: str
-    slots: asyncio.Semaphore
-
-
 @stream_request_body
-class GitHandler(RequestHandler):
+class GitHandler(HubHandler):
     """Handles one of git's requests."""
 
     def initialize(self, hub: Hub) -> None:
-        self._hub = hub
+        super().initialize(hub)
         self._backend: GitBackend | None = None
         self._holds_slot = False
         self._received, self._began = 0, time.monotonic()
         self._ask: Query | None = None
         self._commands: CommandReader | None = None
 
-    def set_default_headers(self) -> None:
-        self.set_header("Server", "swarm-hub")
-        self.set_header("X-Content-Type-Options", "nosniff")
-
     async def prepare(self) -> None:
         """Refuse an invalid request before its body is read; else start git."""
-        if not _is_known(self.request.headers.get("Authorization", ""), self._hub.token):
-            self.set_header("WWW-Authenticate", 'Basic realm="hub"')
-            self._refuse(401, "the hub needs its token: send SWARM_HUB_TOKEN as the password of the user `swarm`")
+        self.require_token()
         path, _, query = self.request.uri.partition("?") if self.request.uri else ("", "", "")
         if (ask := read_ask(self.request.method or "", path, query)) is None:
-            self._refuse(404, "the hub serves only git repositories at /FOLDER/NAME.git")
-        self._ask, repositories = ask, self._hub.repositories
-        most = self._find_room(ask)
+            self.refuse(404, "the hub serves only git repositories at /FOLDER/NAME.git")
+        self._ask, repositories = ask, self.hub.repositories
+        most = self.find_room(ask.place) if ask.act == "push" else 0
         if ask.act == "push" and ask.begins:
             await repositories.make(ask.place)
         if not repositories.has(ask.place):
-            self._refuse(404, f"there is no repository {ask.place}: nothing was pushed to it, or its job was removed")
+            self.refuse(404, f"there is no repository {ask.place}: nothing was pushed to it, or its job was removed")
         if ask.place.is_base:
             repositories.touch(ask.place)
         if ask.act == "push" and not ask.begins:
             if "Content-Encoding" in self.request.headers:
-                self._refuse(415, "the hub reads pushes, so a body must not be compressed")
+                self.refuse(415, "the hub reads pushes, so a body must not be compressed")
             self._commands = CommandReader()
-        await self._hub.slots.acquire()
+        await self.hub.slots.acquire()
         self._holds_slot = True
         assert isinstance(self.request.connection, HTTP1Connection)
         # Git limits the size of the pack itself; the data around it takes some more bytes.
         self.request.connection.set_max_body_size(most + _ASKED_BYTES if ask.act == "push" else _ASKED_BYTES)
         self._backend = await GitBackend.start(repositories.folder, self._variables(path, query), most)
-
-    def _find_room(self, ask: Query) -> int:
-        if ask.act != "push":
-            return 0
-        match self._hub.repositories.room(ask.place):
-            case Full(why, for_good):
-                remedy = "raise SWARM_HUB_JOB_MIB of the hub" if for_good else "free its disk, or raise SWARM_HUB_MIB"
-                self._refuse(413 if for_good else 507, f"no room: {why}; {remedy}")
-            case PushQuota(most):
-                return most
 
     def _variables(self, path: str, query: str) -> dict[str, str]:
         headers = self.request.headers
@@ -120,7 +94,7 @@ class GitHandler(RequestHandler):
         """Pass on git's reply, after the end of the body."""
         assert self._backend is not None and self._ask is not None
         if self._commands and self._commands.refused:
-            self._refuse(403, self._commands.refused)
+            self.refuse(403, self._commands.refused)
         status, headers = await self._backend.read_head()
         self.set_status(status)
         for name, value in headers.items():
@@ -137,7 +111,7 @@ class GitHandler(RequestHandler):
             await self._count(self._ask, await self._backend.ended_well() and was_taken(report))
 
     async def _count(self, ask: Query, taken: bool) -> None:
-        repositories = self._hub.repositories
+        repositories = self.hub.repositories
         if taken:
             repositories.count(ask.place, self._received)
         else:
@@ -147,33 +121,12 @@ class GitHandler(RequestHandler):
 
     post = get
 
-    def _refuse(self, status: int, why: str) -> NoReturn:
-        """Refuse the request, in words that the git client shows."""
-        log.warning("hub.refused", status=status, why=why, by=self.request.remote_ip)
-        self.set_status(status)
-        self.set_header("Content-Type", "text/plain; charset=utf-8")
-        # The rest of the body is not read.
-        self.set_header("Connection", "close")
-        self.finish(f"{why}\n")
-        raise Finish
-
     def _tell(self, event: str) -> None:
         log.info(
             event,
             repository=self._ask and self._ask.place,
             bytes=self._received,
             seconds=time.monotonic() - self._began,
-        )
-
-    def log_exception(self, *given: Any) -> None:
-        """Log a fault of the hub or of its disk."""
-        if given[0] is not Finish:
-            log.error("hub.broke", error=repr(given[1]), repository=self._ask and self._ask.place)
-
-    def write_error(self, status_code: int, **_: Any) -> None:
-        self.set_header("Content-Type", "text/plain; charset=utf-8")
-        self.finish(
-            "the hub could not do that; its log says why\n" if status_code >= 500 else "this is not a git request\n"
         )
 
     def on_finish(self) -> None:
@@ -192,7 +145,7 @@ class GitHandler(RequestHandler):
             self._backend = None
         if self._holds_slot:
             self._holds_slot = False
-            self._hub.slots.release()
+            self.hub.slots.release()
 
 
 class HealthHandler(RequestHandler):
@@ -207,7 +160,11 @@ class HealthHandler(RequestHandler):
 def make_server(repositories: RepositoryStore, token: str) -> HTTPServer:
     """Make the server of these repositories; it does not listen yet."""
     hub = Hub(repositories, token, asyncio.Semaphore(AT_ONCE))
-    routes: list[Any] = [("/health", HealthHandler), ("/.*", GitHandler, {"hub": hub})]
+    routes: list[Any] = [
+        ("/health", HealthHandler),
+        (OBJECT, ObjectHandler, {"hub": hub}),
+        ("/.*", GitHandler, {"hub": hub}),
+    ]
     return HTTPServer(
         Application(routes, log_function=lambda handler: None, compress_response=False),
         idle_connection_timeout=IDLE_SECONDS,
@@ -215,11 +172,6 @@ def make_server(repositories: RepositoryStore, token: str) -> HTTPServer:
         max_header_size=16 << 10,
         max_body_size=_ASKED_BYTES,
     )
-
-
-def _is_known(authorization: str, token: str) -> bool:
-    known = "Basic " + base64.b64encode(f"swarm:{token}".encode()).decode()
-    return hmac.compare_digest(authorization.encode(), known.encode())
 
 
 def make_folder(folder: Path) -> Path:

@@ -3,6 +3,8 @@
 -- P:jobs        zset  all jobs by creation time
 -- P:jobs:STATE  zset  the jobs in each state, in the same order; those in `running` are open
 -- P:expiring    zset  jobs and maps by the time at which their records expire; those that have documents and no record yet, too
+-- P:holders     set   jobs that may have objects outside Redis
+-- P:orphans     zset  forgotten holders, by when they were forgotten, until their objects are deleted
 --
 -- The step that changes a job's state moves it, so a list reads only what it returns. Expired jobs stay until the next sweep.
 
@@ -42,6 +44,13 @@ function jobs.drop(owner)
   redis.call('ZREM', P .. ':unfinished', owner)
   documents.release(owner)
   jobs.expire(owner, '')
+  if redis.call('SREM', P .. ':holders', owner) == 1 then redis.call('ZADD', P .. ':orphans', NOW, owner) end
+end
+
+-- Note, before its first object is written, that a job may have objects: they are deleted when it is forgotten.
+function jobs.hold(owner)
+  redis.call('SADD', P .. ':holders', owner)
+  jobs.announce(owner)
 end
 
 -- Drop some jobs and maps whose records have expired.
