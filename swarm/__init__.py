@@ -78,12 +78,7 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        from importlib.metadata import PackageNotFoundError, version
-
-        try:
-            return version("celery-swarm")
-        except PackageNotFoundError:
-            return "0+unknown"
+        return import_module("swarm.core.release").VERSION
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'swarm' has no attribute {name!r}")

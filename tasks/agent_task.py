@@ -13,6 +13,7 @@ from celery.worker.request import Request
 
 from swarm.agent.needs import find_files_lack, find_unmet, needs_of, read_needs
 from swarm.core.errors import Interrupted, PayloadRefused, RedisUnavailable, SwarmError
+from swarm.core.formats import NewerFormat
 from swarm.core.ids import trace_id
 from swarm.core.log import EventLog, at_work_for
 from swarm.runtime.loop import Loop
@@ -123,6 +124,9 @@ def run_agent(self: AgentTask, payload: object) -> FlowerRow:
         except PayloadRefused as error:
             log_refusal(error)
             return FlowerRow("failed", str(error))
+        except NewerFormat as error:
+            _leave_to_others(runtime.store, agent_id, str(error))
+            return FlowerRow("open", "left to others")
         except (RedisUnavailable, Interrupted) as error:
             # Nothing is claimed. The outbox offers the agent again.
             log.warning("agent.not_begun", agent_id=agent_id, why=error)

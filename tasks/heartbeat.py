@@ -6,9 +6,10 @@ import socket
 import time
 from collections import ChainMap
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 
-from swarm.agent.needs import ANY_MODEL, Has, offer
+from swarm.agent.needs import ANY_MODEL, Has, formats, offer
+from swarm.core.formats import FIRST
+from swarm.core.release import FORMAT, VERSION
 from swarm.core.settings import Settings
 from swarm.models.connection import explain_missing
 from swarm.permissions.sandbox import Backend, choose_backend
@@ -36,7 +37,6 @@ def share() -> None:
 def prepare() -> None:
     """Compute values that stay constant while the worker runs, once for all children."""
     _offers()
-    _version()
     host.prepare(process.worker_settings())
 
 
@@ -53,7 +53,7 @@ def has() -> Has:
         host=socket.gethostname(),
         node=_node,
         processes=_processes,
-        version=_version(),
+        version=VERSION,
         provider=settings.provider,
         started_at=_started_at,
         draining=process.draining(),
@@ -66,14 +66,6 @@ def _lacks(settings: Settings) -> dict[str, str]:
     if missing := explain_missing(settings):
         return {ANY_MODEL: missing}
     return {} if _refusals is None else _refusals.current()
-
-
-@cache
-def _version() -> str:
-    try:
-        return version("celery-swarm")
-    except PackageNotFoundError:
-        return "0+unknown"
 
 
 def introduce(node: str, processes: int) -> None:
@@ -99,7 +91,8 @@ def _offers() -> dict[str, str]:
     offers = {offer("tool", name): version for name, version in tools.items()}
     host = {offer("host", socket.gethostname()): ""}
     added = [one.offers() for one in process.runtime().additions]
-    return dict(sorted(ChainMap(offers, host, {offer("tag", tag): "" for tag in tags}, *map(dict, added)).items()))
+    named = dict.fromkeys({offer("tag", tag) for tag in tags} | formats(FIRST, FORMAT), "")
+    return dict(sorted(ChainMap(offers, host, named, *map(dict, added)).items()))
 
 
 def note_refusal(model: str, why: str) -> None:

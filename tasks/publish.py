@@ -10,15 +10,17 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import Literal
 
 from celery import Celery
 from kombu import Producer
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from swarm.agent.needs import read_needs
 from swarm.core.errors import PayloadRefused
+from swarm.core.formats import FIRST, NewerFormat, upgrade
 from swarm.core.ids import root_agent_id
 from swarm.core.log import EventLog
+from swarm.core.release import FORMAT
 from swarm.store.store import Store
 from swarm.store.values import Hint, Signals
 
@@ -29,7 +31,6 @@ NEAR_SECONDS = 1.0
 """How long an agent waits for the host that has its files before any host may take it."""
 QUEUE_SECONDS = 600
 """How long a worker's own queue is kept after its last message."""
-PAYLOAD_VERSION = 1
 ID_PATTERN = r"^agent-[0-9a-f]{16}$"
 
 
@@ -73,7 +74,9 @@ def publish_agents(app: Celery, store: Store, hints: Iterable[Hint | None], *, q
     near = store.fleet.send_near([hint.agent for hint in queued if hint.carried and queue is None], NEAR_SECONDS)
     with app.producer_pool.acquire(block=True) as producer, _together(producer, len(queued)):
         for hint in queued:
+            needs = read_needs(hint.needs)
             payload = Payload(
+                v=FIRST if needs is None else needs.format,
                 agent=hint.agent,
                 job=hint.job,
                 parent=hint.parent,
@@ -115,12 +118,12 @@ class Payload(BaseModel):
     """The message that starts a segment. It names the agent; its record holds the rest.
 
     `depth` and `max_depth` are for people and routing. A message whose values differ from the record is forged
-    or broken and is refused.
+    or broken and is refused. Its format is the record's, so each worker that may claim the agent can read it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    v: Literal[1] = 1
+    v: int = Field(default=FIRST, ge=FIRST)
     agent: str = Field(pattern=ID_PATTERN)
     job: str = Field(pattern=r"^job-[0-9a-f]{16}$")
     parent: str | None = Field(default=None, pattern=ID_PATTERN)
@@ -134,17 +137,15 @@ class Payload(BaseModel):
 
 
 def read_payload(raw: object, *, task_id: str) -> Payload:
-    """Validate a received payload. Raises `PayloadRefused` with the faulty field."""
+    """Validate a received payload. Raises `PayloadRefused` with the faulty field, and `NewerFormat`."""
     if not isinstance(raw, Mapping):
         raise PayloadRefused(
             f"task {task_id}: the payload is a {type(raw).__name__}, not an object; was it sent by something else?"
         )
-    if raw.get("v") != PAYLOAD_VERSION:
-        raise PayloadRefused(
-            f"task {task_id}: payload version {raw.get('v')!r} is not {PAYLOAD_VERSION}; run the same version of swarm everywhere"
-        )
+    if isinstance(written := raw.get("v"), int) and written > FORMAT:
+        raise NewerFormat(written)
     try:
-        payload = Payload.model_validate(dict(raw))
+        payload = Payload.model_validate(upgrade("message", dict(raw)) if type(written) is int else dict(raw))
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])

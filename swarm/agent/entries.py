@@ -1,8 +1,8 @@
 """The journal's entries: everything that an agent has done, append-only, its only state.
 
 A journal is a Redis Stream whose entry ids the writer chooses (`1-0`, `2-0`, …); the stream refuses an id that exists, which
-makes every append a compare-and-append. Each entry is one JSON document with a `kind` and a version `v`. A worker refuses a
-kind or version it does not know (`JournalError`) and leaves the agent to a newer worker.
+makes every append a compare-and-append. Each entry is one JSON document with a `kind` and its format, `v`. A worker refuses a
+kind or format it does not know (`JournalError`) and leaves the agent to a newer worker.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from swarm.agent.journaled import Condition, Journaled
 from swarm.agent.spec import AgentSpec
 from swarm.core.errors import JournalError
+from swarm.core.formats import NewerFormat, read_document
 from swarm.core.plain import clean
 from swarm.core.records import EndState, VerdictView
 from swarm.definitions.model import PermissionMode
@@ -355,13 +356,15 @@ def encode_entry(entry: Entry) -> str:
 def decode_entry(data: str | bytes, *, agent_id: str, number: int) -> Entry:
     """Read one stored entry.
 
-    Raises `JournalError`, naming agent and entry, for a kind or version this code does not know.
+    Raises `JournalError`, naming agent and entry, for a kind or format this code does not know.
     """
     try:
-        return _ADAPTER.validate_json(data)
+        return read_document(_ADAPTER.validate_json, "entry", data)
     except ValidationError as error:
         first = error.errors()[0]
         raise JournalError(
             f"agent {agent_id}: journal entry {number} cannot be read ({first['msg']}); "
             f"a newer version of swarm probably wrote it: upgrade this worker"
         ) from error
+    except NewerFormat as error:
+        raise JournalError(f"agent {agent_id}: journal entry {number} cannot be read: {error}") from error

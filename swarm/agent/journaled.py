@@ -6,6 +6,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from swarm.core.formats import Formatted
+
 
 class Condition(BaseModel):
     """A parked agent's wake condition. It holds as soon as any of its parts holds."""
@@ -60,12 +62,11 @@ class Condition(BaseModel):
         return " or ".join(reasons) or "nothing"
 
 
-class Journaled(BaseModel):
+class Journaled(Formatted):
     """Fields of every entry."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    v: Literal[1] = 1
     at: float = 0.0
     """Unix seconds by the writing worker's clock: for people, never for decisions."""
     generation: int = 0

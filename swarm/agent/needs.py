@@ -15,11 +15,13 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from swarm.agent.hosts import HostState
 from swarm.agent.spec import AgentSpec
 from swarm.core.errors import install_command
+from swarm.core.formats import FIRST
+from swarm.core.release import FORMAT
 from swarm.definitions.names import canonical_tool, split_pattern
 from swarm.definitions.tools import is_mcp, row_of
 
 ANY_MODEL = "*"
-_HOST = "host:"
+_HOST, _FORMAT = "host:", "format:"
 OfferKind = Literal["tool", "tag", "mcp", "host"]
 SERVERS = "servers"
 """The `mcp` offer of a worker that can use MCP servers."""
@@ -47,6 +49,11 @@ class Needs(BaseModel):
     """The folder that holds its workspace, if it has a hub."""
     wants: tuple[str, ...] = ()
     """Requirements that only some workers meet (`tool:charge_card`, `tag:gpu`), in order."""
+
+    @property
+    def format(self) -> int:
+        """The newest format of the agent's record and journal."""
+        return _newest(self.wants)
 
 
 class Has(BaseModel):
@@ -81,8 +88,13 @@ class Has(BaseModel):
 
     @property
     def special(self) -> list[str]:
-        """Offers other than the worker's host."""
-        return [name for name in self.offers if not name.startswith(_HOST)]
+        """Offers other than the worker's host and formats."""
+        return [name for name in self.offers if not name.startswith((_HOST, _FORMAT))]
+
+    @property
+    def format(self) -> int:
+        """The newest format that it reads."""
+        return _newest(self.offers)
 
 
 def read_needs(document: str) -> Needs | None:
@@ -140,12 +152,31 @@ def needs_of(
     wants |= {offer("mcp", SERVERS)} if serving or any(map(is_mcp, given)) else set()
     wants |= {offer("mcp", key) for key in servers}
     model = "" if spec.base_url or spec.definition.command else spec.model
+    wants |= _TODAY
     needs = Needs(job=spec.job_id, model=model, wants=tuple(sorted(wants)))
     if spec.files is None or not spec.is_carried:
         return needs
     # The agent's own folder, and in it the workspace under its name.
     checkouts = str(PurePath(spec.workspace).parent.parent)
     return needs.model_copy(update={"hub": spec.files.hub, "checkouts": checkouts})
+
+
+def formats(oldest: int, newest: int) -> set[str]:
+    """Name these formats as offers and wants do; the first one has no name, because every worker reads it."""
+    return {f"{_FORMAT}{number}" for number in range(max(oldest, FIRST + 1), newest + 1)}
+
+
+_TODAY = formats(FORMAT, FORMAT)
+
+
+def raise_format(document: str) -> Needs:
+    """Return an older agent's requirements with today's format, in which the claiming worker writes from now on."""
+    needs = Needs.model_validate_json(document)
+    return needs.model_copy(update={"wants": tuple(sorted({*needs.wants, *_TODAY}))})
+
+
+def _newest(names: Iterable[str]) -> int:
+    return max((int(name.removeprefix(_FORMAT)) for name in names if name.startswith(_FORMAT)), default=FIRST)
 
 
 def find_unmet(needs: Needs, has: Has) -> str:
@@ -156,6 +187,8 @@ def find_unmet(needs: Needs, has: Has) -> str:
         return lack
     if has.sick:
         return f"the host {has.host} takes no agents: {has.sick}"
+    if needs.format > has.format:
+        return f"it needs format {needs.format}, and {has.node or 'the worker'} reads up to {has.format}: upgrade it"
     if missing := [want for want in needs.wants if want not in has.offers]:
         return f"it lacks {' and '.join(_in_words(want, has) for want in missing)}"
     if not needs.model:

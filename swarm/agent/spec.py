@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from pathlib import PurePath
-from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from swarm.core.formats import Formatted
 from swarm.core.records import Limits as Limits
 from swarm.definitions.model import AgentDefinition, Isolation, PermissionMode
 from swarm.definitions.setups import Setup
 from swarm.permissions.rules import Rules
 
-SPEC_VERSION: Literal[1] = 1
 DEFAULT_AGENT = "build"
 """Default type of a job's first agent."""
 
@@ -28,12 +27,11 @@ class Files(BaseModel):
     """Setup that is run once in each checkout before its agent continues there."""
 
 
-class AgentSpec(BaseModel):
+class AgentSpec(Formatted):
     """Everything an agent needs to begin; a worker needs no file of the submitter."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    v: Literal[1] = SPEC_VERSION
     agent_id: str
     job_id: str
     parent_id: str | None = None

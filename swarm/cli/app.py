@@ -59,6 +59,7 @@ SECTIONS = {
         "worker": "machines:run_worker",
         "workers": "workers:list_workers",
         "drain": "workers:drain",
+        "upgrade": "upgrade:show_upgrade",
         "flower": "machines:run_flower",
         "serve": "daemons:serve",
         "hub": "daemons:hub",

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -19,10 +20,12 @@ import typer
 from swarm.agent.hosts import compare_hosts, most_common
 from swarm.agent.needs import Needs, find_differing, find_files_lack
 from swarm.cli.options import JsonOption
-from swarm.cli.output import output_console, print_json
+from swarm.cli.output import output_console, print_json, show_number
 from swarm.cli.tables import Column, Listing
 from swarm.client.swarm import Swarm
+from swarm.client.upgrade import check_upgrade
 from swarm.core.errors import ConfigurationError, SwarmError
+from swarm.core.release import FORMAT, VERSION
 from swarm.core.settings import Settings, load_settings
 from swarm.definitions.mcp.lacks import find_lack
 from swarm.definitions.mcp.reader import load_servers
@@ -76,6 +79,7 @@ def doctor(
 def run_checks(settings: Settings) -> list[Check]:
     """Run all checks. Nothing is changed; only a test command in the sandbox is started."""
     checks: list[Callable[[Settings], Check]] = [
+        _check_release,
         _check_python,
         _check_sdk,
         _check_key,
@@ -136,6 +140,18 @@ def _check_python(settings: Settings) -> Check:
     return Check(
         "Python", sys.version_info >= _OLDEST_PYTHON, f"{found} ({sys.executable})", "install Python 3.11 or newer"
     )
+
+
+def _check_release(settings: Settings) -> Check:
+    """Check this release, and whether all workers have it."""
+    here = f"{VERSION}, format {FORMAT}"
+    try:
+        upgrade = check_upgrade(Swarm(settings)) if read_redis_status(settings).running else None
+    except (SwarmError, RedisError, OSError) as error:
+        return Check("swarm", False, f"{here}; the workers' are unknown", str(error), needed=False)
+    others = Counter(one.version for one in upgrade.workers if one.version != VERSION) if upgrade else Counter[str]()
+    told = [f"{show_number(count, 'worker')} of {version}" for version, count in others.items()]
+    return Check("swarm", not told, "; ".join([here, *told]), "`swarm upgrade` shows the order", needed=False)
 
 
 def _check_sdk(settings: Settings) -> Check:

@@ -33,6 +33,7 @@ def list_workers(as_json: JsonOption = False) -> None:
         Column("busy", lambda row: f"{busy.get(row[0], 0)}/{row[1].processes or ''}".rstrip("/"), right=True),
         Column("state", lambda row: _state(row[1])),
         Column("version", lambda row: row[1].version, drop=2),
+        Column("format", lambda row: row[1].format, right=True, drop=3),
         Column(
             "up", lambda row: show_duration(time.time() - at) if (at := row[1].started_at) else "", right=True, drop=3
         ),
@@ -46,7 +47,7 @@ def list_workers(as_json: JsonOption = False) -> None:
             f"{show_number(len(fleet), 'worker')} on {show_number(hosts, 'host')}: {used} of {processes} processes busy"
         )
         if len(versions := Counter(has.version for has in fleet.values())) > 1:
-            print_note(f"note: several versions are running: {', '.join(sorted(versions))}")
+            print_note(f"note: several versions are running: {', '.join(sorted(versions))}; see `swarm upgrade`")
     for host, sick in {has.host: has.sick for has in fleet.values() if has.sick}.items():
         print_note(f"{host} takes no agents: {sick}")
     if drained:
@@ -108,4 +109,4 @@ def _state(has: Has) -> str:
 
 def _describe(worker: str, has: Has, busy: int) -> dict[str, Any]:
     key = {"has_key": ANY_MODEL not in has.lacks, "state": _state(has), "busy": busy}
-    return {"worker": worker, **has.model_dump(mode="json"), **key}
+    return {"worker": worker, **has.model_dump(mode="json"), "format": has.format, **key}

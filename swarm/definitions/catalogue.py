@@ -17,6 +17,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from swarm.core.errors import UnknownDefinition
+from swarm.core.formats import Formatted
 from swarm.core.memo import Memo, look_for
 from swarm.definitions.codex import read_codex_config, read_codex_role
 from swarm.definitions.grants import Grant
@@ -51,7 +52,7 @@ class Shadowed(BaseModel):
     """The source that wins, or the file that switches the name off."""
 
 
-class Catalogue(BaseModel):
+class Catalogue(Formatted):
     """The definitions that apply, by name, with problems and hidden definitions."""
 
     model_config = ConfigDict(frozen=True)

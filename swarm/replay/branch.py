@@ -208,8 +208,9 @@ class _New:
         fields = agent_fields(clean(spec)) | {name: old.fields[name] for name in _OF_AGENTS if name in old.fields}
         if not other and old.fields.get("wants"):
             # Its needs exceed its definition's, because it got tools that not every worker has.
-            needs = needs_of(spec).model_copy(update={"wants": tuple(old.fields["wants"].split())})
-            fields |= {"needs": needs.model_dump_json(), "wants": old.fields["wants"]}
+            needs = needs_of(spec)
+            needs = needs.model_copy(update={"wants": tuple(sorted({*needs.wants, *old.fields["wants"].split()}))})
+            fields |= {"needs": needs.model_dump_json(), "wants": " ".join(needs.wants)}
         fields |= {"job": self._job_id, "parent": spec.parent_id or "", "depth": str(spec.depth)}
         fields |= {"gen": "0", "created": str(self._now), "era": "0", "unread": str(len(unread))}
         fields |= {"unread_notes": str(sum(given["kind"] == "notification" for given in unread))}

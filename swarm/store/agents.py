@@ -12,13 +12,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pydantic import ValidationError
-
 from swarm.agent.entries import Entry, Finished, Grading, Spawned, encode_entry
 from swarm.agent.journaled import Condition
-from swarm.agent.needs import Needs
+from swarm.agent.needs import Needs, raise_format
 from swarm.agent.spec import AgentSpec
-from swarm.core.errors import AgentCancelled
+from swarm.core.errors import AgentCancelled, NotOwner
+from swarm.core.formats import read_document
 from swarm.core.log import EventLog
 from swarm.core.plain import clean, clean_text
 from swarm.core.records import AGENT_FIELDS, TERMINAL_STATES, AgentView, read_agent
@@ -132,13 +131,13 @@ class AgentStore:
             case "ok":
                 generation, clock = int(answer[1]), _clock_from(float(answer[6]))
                 try:
-                    spec = AgentSpec.model_validate_json(answer[2])
-                except ValidationError as error:
+                    spec = read_document(AgentSpec.model_validate_json, "AgentSpec", answer[2])
+                except ValueError as error:
                     # Back to the queue, but unpublished: the outbox offers it again later, perhaps to a newer worker.
                     self._keyspace.run("hand_over", agent_id, generation, "unreadable", 0)
                     log.error("agent.unreadable", agent_id=agent_id, error=str(error).splitlines()[0])
                     return Refused("unreadable")
-                return Claim(
+                claim = Claim(
                     agent_id,
                     generation,
                     spec,
@@ -154,6 +153,13 @@ class AgentStore:
                     slot=read_held(answer[14], answer[12]),
                     wanted=answer[15],
                 )
+                if older := answer[16]:
+                    # Before an entry of today's format, which older workers cannot read.
+                    try:
+                        self.need(claim, raise_format(older))
+                    except (AgentCancelled, NotOwner) as error:
+                        return Refused(str(error))
+                return claim
             case "refused":
                 return Refused(answer[1])
             case why:

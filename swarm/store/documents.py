@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from swarm.core.errors import UnreadableRecord
+from swarm.core.formats import read_document
 
 RecordT = TypeVar("RecordT", bound=BaseModel)
 _KEPT = 64
@@ -16,10 +17,10 @@ _known: dict[str, BaseModel] = {}
 
 
 def read_record(kind: type[RecordT], document: str, what: str) -> RecordT:
-    """Read a stored record. Raises `UnreadableRecord` if a newer version wrote it."""
+    """Read a stored record, upgraded if it is older. Raises `UnreadableRecord` if a newer version wrote it."""
     try:
-        return kind.model_validate_json(document)
-    except ValidationError as error:
+        return read_document(kind.model_validate_json, kind.__name__, document)
+    except ValueError as error:
         raise UnreadableRecord(f"{what} cannot be read by this version: {str(error).splitlines()[0]}") from error
 
 

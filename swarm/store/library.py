@@ -27,6 +27,7 @@ from typing import Any
 import redis
 
 from swarm.core.capabilities import TABLE
+from swarm.core.release import FORMAT
 from swarm.store.connection import refuse_lack
 
 PACKAGES = ("swarm.store.lua", *(f"swarm.capabilities.{name}" for name in TABLE), "swarm.telemetry", "swarm.replay")
@@ -50,7 +51,7 @@ class Library:
         parts = [text for name, text in own + brought if name.endswith("_common.lua")]
         steps = [text for name, text in (brought or own) if not name.endswith("common.lua")]
         tables = f"local {', '.join(modules)} = {', '.join(['{}'] * len(modules))}\n"
-        return tables + own[0][1] + "".join(f"do\n{text}end\n" for text in parts + steps)
+        return tables + f"local FORMAT = {FORMAT}\n" + own[0][1] + "".join(f"do\n{text}end\n" for text in parts + steps)
 
     @cached_property
     def name(self) -> str:

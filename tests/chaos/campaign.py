@@ -18,6 +18,7 @@ import redis
 
 from swarm import Job
 from swarm.core.errors import SwarmError
+from tests import releases
 from tests.chaos import blows, leftovers
 from tests.chaos.check import dump
 from tests.chaos.crashing_worker import CrashingWorker, orders_folder
@@ -94,7 +95,12 @@ class Campaign:
     def _hire(self) -> Worker:
         if self.plan.poison is not None:
             return CrashingWorker(self.fleet, self.plan.processes, wait=False)
-        return self.fleet.begin_worker(self.plan.processes, pool=self.plan.pool, **self.plan.environment)
+        tree = self._release_of(len(self.fleet.workers))
+        variables = {**self.plan.environment, **(releases.environment(tree) if tree else {})}
+        return self.fleet.begin_worker(self.plan.processes, pool=self.plan.pool, **variables)
+
+    def _release_of(self, number: int) -> Path | None:
+        return self.plan.releases[number % len(self.plan.releases)]
 
     def _describe_redis(self) -> str:
         info = self._client().info("server")
@@ -203,6 +209,8 @@ class Campaign:
         section.blows, section.drains = self._blows.dealt, self._blows.drains
         section.complaints += self._blows.complaints
         section.errors = leftovers.errors_of(self.fleet.workers)
+        busy = (number for number, worker in enumerate(self.fleet.workers) if "agent.running" in worker.text())
+        section.served = set(map(self._release_of, busy))
         section.complaints += [f"a worker's own fault: {text}" for text in leftovers.broke(section.errors)]
 
 

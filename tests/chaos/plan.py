@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from swarm.rehearsal.tree import tree_size
@@ -90,6 +91,8 @@ class Plan:
     """Of the fleet, other than its defaults."""
     environment: dict[str, str] = field(default_factory=dict)
     """Of its workers, beside that."""
+    releases: Sequence[Path | None] = (None,)
+    """The trees that its workers run, in turn; None: today's code."""
     seed: int = 1
     job_seconds: float = 600.0
     """How long one job may take."""

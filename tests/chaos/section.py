@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from tests.chaos.memory import Slope
@@ -44,6 +45,8 @@ class Section:
     drains: dict[int, float] = field(default_factory=dict)
     """How long each worker took that was told to leave, by its main process."""
     errors: dict[str, int] = field(default_factory=dict)
+    served: set[Path | None] = field(default_factory=set)
+    """Which of the plan's releases have run agents."""
     slopes: Mapping[str, Slope] = field(default_factory=dict)
     samples: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
 

@@ -22,6 +22,7 @@ import redis
 from swarm import Job, JobView, Swarm
 from swarm.client import aio
 from swarm.core.errors import JobLost
+from swarm.core.release import FORMAT
 from swarm.local.redis_server import find_redis
 from swarm.store.leases import longest_gap
 from tests.fleet import Fleet, Worker
@@ -223,7 +224,7 @@ def test_a_sweep_that_an_outage_comes_into_takes_nothing_over(unmanned: Fleet) -
     store.keyspace.client.zadd(store.keyspace.key("leases"), {world.root: store.now() - 5})
     given = {"max_deaths": 5, "outbox_age_seconds": 60, "begun_within": longest_gap(0.2, 15.0)}
     assert store.leases.rescue(**given).rescued == []
-    store.keyspace.client.delete(store.keyspace.key("rescue-lock"))
+    store.keyspace.client.delete(store.keyspace.key("rescue-lock", str(FORMAT)))
     assert store.leases.begin_sweep("worker", 0.2, 15.0).is_mine
     assert store.leases.rescue(**given).rescued == [], "whoever lived through it has time to say so"
     store.keyspace.client.zadd(store.keyspace.key("leases"), {world.root: store.now() - 5})

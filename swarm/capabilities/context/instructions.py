@@ -11,13 +11,14 @@ import glob
 import itertools
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from swarm.capabilities.context.budget import ContextPart, fit_parts, render_parts
 from swarm.capabilities.context.excludes import Excludes, read_excludes
 from swarm.capabilities.context.rules import PathRule, find_imports, looks_like_file, read_globs, strip_comments
+from swarm.core.formats import Formatted
 from swarm.core.memo import look_everywhere, look_for
 from swarm.definitions.catalogue import project_folders
 from swarm.definitions.grants import Grant
@@ -56,12 +57,11 @@ class InstructionSource(BaseModel):
     """Bytes of it that agents get at the beginning."""
 
 
-class Instructions(BaseModel):
+class Instructions(Formatted):
     """The document of instruction files that travels with a job."""
 
     model_config = ConfigDict(frozen=True)
 
-    v: Literal[1] = 1
     text: str = ""
     """The beginning of an agent's first message; empty without files."""
     sources: list[InstructionSource] = []

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from swarm.core.formats import Formatted
 from swarm.definitions.grants import Grant
 from swarm.definitions.sources import Problem
 from swarm.definitions.tools import ToolRow
@@ -39,12 +40,11 @@ class SkillFile(BaseModel):
             return b""
 
 
-class Package(BaseModel):
+class Package(Formatted):
     """The text of a skill and the files beside it."""
 
     model_config = ConfigDict(frozen=True)
 
-    v: Literal[1] = 1
     name: str
     body: str
     files: dict[str, SkillFile] = {}
@@ -94,12 +94,11 @@ class Skill(BaseModel):
         return tuple(filter(None, (self.name, self.folder, self.source.removesuffix(f"/{SKILL_FILE}"))))
 
 
-class Skills(BaseModel):
+class Skills(Formatted):
     """All skills of a workspace: the document that travels with a job."""
 
     model_config = ConfigDict(frozen=True)
 
-    v: Literal[1] = 1
     skills: list[Skill] = []
     packages: dict[str, str] = Field(default={}, exclude=True)
     """The packages as JSON, by digest."""

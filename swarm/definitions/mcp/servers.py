@@ -16,6 +16,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from swarm.core.errors import ConfigurationError
+from swarm.core.formats import Formatted
 from swarm.core.settings import Settings
 from swarm.core.tags import split_tags
 
@@ -124,12 +125,11 @@ class Server(BaseModel):
         yield from (self.command, *self.args, *self.env.values(), self.cwd, self.url, *self.headers.values())
 
 
-class JobServers(BaseModel):
+class JobServers(Formatted):
     """The document `servers` of a job: the MCP servers that its agents may have, as they were at submission."""
 
     model_config = ConfigDict(frozen=True)
 
-    v: Literal[1] = 1
     servers: list[Server] = []
 
 

@@ -118,9 +118,10 @@ end
 local function who_offers(wants)
   if not wants or wants == '' then return false end
   if once[wants] ~= nil then return once[wants] end
-  local found, all = {}, true
+  local found, all, offered, listed = {}, true, {}, redis.call('HGETALL', P .. ':offers')
+  for i = 1, #listed, 2 do offered[listed[i]] = listed[i + 1] end
   for _, worker in ipairs(redis.call('HKEYS', P .. ':slots')) do
-    local offers, able = ' ' .. (redis.call('HGET', P .. ':offers', worker) or '') .. ' ', true
+    local offers, able = ' ' .. (offered[worker] or '') .. ' ', true
     for want in string.gmatch(wants, '%S+') do
       able = able and string.find(offers, ' ' .. want .. ' ', 1, true) ~= nil
     end

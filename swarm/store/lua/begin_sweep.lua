@@ -1,4 +1,4 @@
--- Begin a sweep for lost agents, unless another worker has begun one within `seconds`, or since a lease expired.
+-- Begin a sweep for lost agents, unless another worker of this format has begun one within `seconds`, or since a lease expired.
 -- Measures Redis' memory; `share` of its limit counts as full.
 -- Returns {publish, 1 if it is this worker's turn, seconds until the next lease expires unless renewed; '' if there is none}.
 -- P:pulse is the time of the last sweep. If it is missing or long ago, Redis was away (or no worker was running), and no lease could be
@@ -13,7 +13,8 @@ local function next_end()
 end
 
 step('begin_sweep', function(worker, seconds, longest_gap_seconds, grace_seconds, share)
-  local lock = P .. ':rescue-lock'
+  -- One for each format: an older sweep keeps no newer one, with more duties, from its turn.
+  local lock = P .. ':rescue-lock:' .. FORMAT
   local milliseconds = math.max(1, math.floor(tonumber(seconds) * 1000))
   if not redis.call('SET', lock, worker, 'NX', 'PX', milliseconds) then return { publish, 0, tostring(next_end() or '') } end
   local before = redis.call('GET', P .. ':pulse')

@@ -51,6 +51,9 @@
 --   graded      a grader will judge its work
 --   helper      the runtime started it for its parent
 -- All times are the server's, in Unix seconds.
+--
+-- FORMAT is the format of this library's release (core/release.py). Steps of older and newer libraries run on the same keys: they leave
+-- unknown keys and fields alone, and known ones keep their type and meaning.
 
 local TERMINAL = { completed = true, failed = true, cancelled = true, timed_out = true }
 local COUNTERS = { 'turns', 'tools', 'input', 'output', 'cache_write', 'cache_read', 'cost' }

@@ -9,7 +9,6 @@ import shutil
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from importlib.metadata import version
 from typing import Any
 
 import mcp_types as types
@@ -26,6 +25,7 @@ from swarm.capabilities.mcp.broker.content import (
     render_result,
 )
 from swarm.capabilities.mcp.broker.transports import StderrTail, open_transport
+from swarm.core.release import VERSION
 
 log = logging.getLogger("swarm.mcp")
 MAX_LISTED = 1_000
@@ -113,7 +113,7 @@ class ServerSession:
         return Client(
             open_transport(self.launch, self._hung_up, self._said, self._admission),
             cache=None,
-            client_info=types.Implementation(name="swarm", version=version("celery-swarm")),
+            client_info=types.Implementation(name="swarm", version=VERSION),
             elicitation_callback=self._elicit,
             list_roots_callback=self._list_roots if self.launch.get("roots") else None,
         )
