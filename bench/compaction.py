@@ -113,7 +113,7 @@ def _live(report: Report, fleet: Fleet, url: str) -> None:
     _, history = run_segment(fleet, claim, watched)
     assert history.turns == TURNS, history.turns
     cuts = [entry for entry in fleet.swarm.journal(claim.agent_id) if isinstance(entry, Compacted)]
-    usage = history.usage
+    usage, paid = history.usage, history.paid
     whole = usage.total_tokens - usage.output_tokens
     report.note(
         f"{history.turns} turns and {len(cuts)} cuts in {time.monotonic() - began:.0f} s; {whole:,} tokens of input"
@@ -121,7 +121,7 @@ def _live(report: Report, fleet: Fleet, url: str) -> None:
     report.note(f"each cut from about {statistics.median(cut.tokens_before for cut in cuts):,.0f} tokens")
     entry = max(len(cut.model_dump_json()) for cut in cuts)
     report.note(
-        f"the entry of a cut: at most {entry / 1000:.0f} kB; summaries cost ${sum(c.cost_usd for c in cuts):.2f} of ${history.cost_usd:.2f}"
+        f"the entry of a cut: at most {entry / 1000:.0f} kB; summaries cost ${sum(c.cost_usd for c in cuts):.2f} of ${paid.cost_usd:.2f}"
     )
     report.figure("compaction, cuts that are missing of five", max(0, 5 - len(cuts)), "", target=0)
     report.figure(

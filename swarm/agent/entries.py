@@ -16,9 +16,9 @@ from swarm.agent.spec import AgentSpec
 from swarm.core.errors import JournalError
 from swarm.core.formats import NewerFormat, read_document
 from swarm.core.plain import clean
-from swarm.core.records import EndState, VerdictView
+from swarm.core.records import Charge, EndState, VerdictView
 from swarm.definitions.model import PermissionMode
-from swarm.models import Block, Usage
+from swarm.models import Block
 
 
 class Started(Journaled):
@@ -57,23 +57,23 @@ class Prompt(Journaled):
     """The limit that a warning or final answer is about; `context`: the conversation no longer fits the model."""
 
 
-class Assistant(Journaled):
+class Assistant(Journaled, Charge):
     """One whole reply of the model."""
 
     kind: Literal["assistant"] = "assistant"
     content: list[Block]
     stop_reason: str
-    usage: Usage
-    cost_usd: float = 0.0
-    model: str
     request_id: str | None = None
     request_sha: str = ""
     """SHA-256 of the request's body, in hexadecimal."""
     duration_seconds: float = 0.0
 
 
-class ModelFailed(Journaled):
-    """An attempt to call the model failed. Consecutive ones are counted; a reply ends the count."""
+class ModelFailed(Journaled, Charge):
+    """An attempt to call the model failed. Consecutive ones are counted; a reply ends the count.
+
+    Its charge is what a reply cost that was cut, or lost with its worker. In the latter case the step that notices this writes the entry.
+    """
 
     kind: Literal["model_failed"] = "model_failed"
     error: str
@@ -92,8 +92,8 @@ class ToolStarted(Journaled):
     tool_use_id: str
 
 
-class ToolFinished(Journaled):
-    """The result of one call."""
+class ToolFinished(Journaled, Charge):
+    """The result of one call; its charge is that of the model requests that the tool made."""
 
     kind: Literal["tool_finished"] = "tool_finished"
     tool_use_id: str
@@ -110,9 +110,6 @@ class ToolFinished(Journaled):
     """Commit of the workspace after the call, where known; includes the work of agents that the call merged."""
     servers: dict[str, str] = {}
     """MCP server that carried the call out → number of its start."""
-    usage: Usage | None = None
-    """Tokens of the model requests that the tool made."""
-    cost_usd: float = 0.0
     duration_seconds: float = 0.0
 
 
@@ -174,7 +171,7 @@ class Answered(Journaled):
     """A plan that no one could approve: it becomes the agent's answer."""
 
 
-class Ruled(Journaled):
+class Ruled(Journaled, Charge):
     """A small model's ruling on a call that would else be put to a person (the mode `auto`)."""
 
     kind: Literal["ruled"] = "ruled"
@@ -182,9 +179,6 @@ class Ruled(Journaled):
     answer: Literal["allow", "deny", "ask"]
     """`ask`: ask the person."""
     reason: str
-    model: str = ""
-    usage: Usage = Usage()
-    cost_usd: float = 0.0
 
 
 class Grading(Journaled):
@@ -209,7 +203,7 @@ class Verdict(Journaled, VerdictView):
     """Text for the conversation, so that the agent continues; empty if it ends."""
 
 
-class Compacted(Journaled):
+class Compacted(Journaled, Charge):
     """A summary replaces the earlier conversation in requests; the journal keeps all of it.
 
     After the summary comes `state`, which is rendered from records and correct whatever the summary says.
@@ -230,9 +224,6 @@ class Compacted(Journaled):
     asked: str = ""
     """Id of the person's request for a summary."""
     tokens_before: int = 0
-    usage: Usage = Usage()
-    cost_usd: float = 0.0
-    model: str = ""
     request_id: str | None = None
     request_sha: str = ""
     duration_seconds: float = 0.0
@@ -240,7 +231,7 @@ class Compacted(Journaled):
     """Folded state including this entry (`swarm.agent.snapshot`), so that readers can skip earlier entries."""
 
 
-class CompactionFailed(Journaled):
+class CompactionFailed(Journaled, Charge):
     """An attempt at a summary failed; it may have cost something."""
 
     kind: Literal["compaction_failed"] = "compaction_failed"
@@ -248,9 +239,6 @@ class CompactionFailed(Journaled):
     error_kind: str
     trigger: Literal["auto", "manual", "overflow"] = "auto"
     asked: str = ""
-    usage: Usage = Usage()
-    cost_usd: float = 0.0
-    model: str = ""
     request_id: str | None = None
 
 

@@ -53,11 +53,14 @@ from swarm.agent.entries import (
 )
 from swarm.agent.state import HistoryState, ReplyText
 from swarm.core.errors import JournalError
+from swarm.core.records import Charge
 from swarm.definitions.tools import Kind, row_of
-from swarm.models import Block, Usage
+from swarm.models import Block
 
 BAD_IMAGE = "bad_image"
 """Error kind: the model's server cannot use an image of the conversation."""
+LOST = "lost"
+"""Error kind: the reply was lost with its worker or its run. It says nothing about the model, so it is no failure to wait after."""
 OVERFLOWED = "model_context_window_exceeded"
 """Stop reason of a reply that had no room left."""
 
@@ -82,6 +85,8 @@ class History(HistoryState):
             self.ledger.note(entry, self.length)
         self.began_at = entry.at if begins or isinstance(entry, Resumed | Replayed) else self.began_at
         self.commit = getattr(entry, "commit", "") or self.commit
+        if isinstance(entry, Charge) and not entry.is_free:
+            self.paid += entry
         # Each kind of entry has a method of its name.
         getattr(self, f"_take_{entry.kind}")(entry)
 
@@ -145,6 +150,8 @@ class History(HistoryState):
         self.wrote = self.wrote or bool(entry.to)
 
     def _take_model_failed(self, entry: ModelFailed) -> None:
+        if entry.error_kind == LOST:
+            return
         self.failures += 1
         self.failure = entry
         if entry.error_kind == BAD_IMAGE and not entry.permanent:
@@ -153,7 +160,6 @@ class History(HistoryState):
         self.context.overflows += entry.error_kind == TOO_LARGE
 
     def _take_compaction_failed(self, entry: CompactionFailed) -> None:
-        self._pay(entry)
         self.context = note_failure(self.context, entry, self.turns)
 
     def _take_tool_started(self, entry: ToolStarted) -> None:
@@ -183,7 +189,6 @@ class History(HistoryState):
     def _take_ruled(self, entry: Ruled) -> None:
         self._pending_call(entry.tool_use_id)
         self.ruled[entry.tool_use_id] = entry
-        self._pay(entry)
 
     def _take_grading(self, entry: Grading) -> None:
         self.grading = entry
@@ -262,8 +267,6 @@ class History(HistoryState):
         self.turns += 1
         self.mail_taken = 0
         self.failures, self.failure = 0, None
-        self.usage += entry.usage
-        self.cost_usd += entry.cost_usd
         self.continuations = self.continuations + 1 if entry.stop_reason == "max_tokens" else 0
         self.reply_text.take(entry)
         self.last, self.judged = entry, {}
@@ -294,12 +297,7 @@ class History(HistoryState):
         self.new_bytes = sum(size_of(block) for message in self.messages for block in message["content"])
         self.failures, self.failure = 0, None
         self.guided = set()
-        self._pay(entry)
         self.context = note_cut(self.context, entry, cuts, turns=self.turns, tokens=self.tokens_to_send())
-
-    def _pay(self, entry: Compacted | CompactionFailed | Ruled) -> None:
-        self.usage += entry.usage
-        self.cost_usd += entry.cost_usd
 
     def _pending_call(self, tool_use_id: str) -> Block:
         if tool_use_id not in self.pending:
@@ -307,7 +305,6 @@ class History(HistoryState):
         return self.pending[tool_use_id]
 
     def _take_tool_finished(self, entry: ToolFinished) -> None:
-        self.usage += entry.usage or Usage()
         self._pending_call(entry.tool_use_id)
         block: Block = {"type": "tool_result", "tool_use_id": entry.tool_use_id, "content": entry.blocks or entry.text}
         if entry.is_error:

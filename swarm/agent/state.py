@@ -23,9 +23,10 @@ from swarm.agent.entries import (
 )
 from swarm.agent.journaled import Condition
 from swarm.agent.spec import AgentSpec
+from swarm.core.records import Charge, Usage
 from swarm.definitions.model import PermissionMode
 from swarm.definitions.tools import Kind, row_of
-from swarm.models import Block, Usage
+from swarm.models import Block
 from swarm.models.encoder import encode_tools
 
 
@@ -183,8 +184,7 @@ class HistoryState:
     failures: int = 0
     failure: ModelFailed | None = None
     continuations: int = 0
-    usage: Usage = field(default_factory=Usage)
-    cost_usd: float = 0.0
+    paid: Charge = field(default_factory=Charge)
     mail_taken: int = 0
     """Characters of mail that came since the last reply."""
     cursor: str = "0-0"
@@ -207,6 +207,11 @@ class HistoryState:
     _calls: list[Block] = field(default_factory=list)
     _results: dict[str, Block] = field(default_factory=dict)
     _held: list[Block] = field(default_factory=list)
+
+    @property
+    def usage(self) -> Usage:
+        """Return all tokens paid for."""
+        return self.paid.usage
 
     def all_at_hand(self) -> str:
         """Return all texts at hand without the model: the reply's, and the last children's results."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from swarm.agent import entries as e
 from swarm.agent.items import Fate, Item, Level, MadeCall, Passage
 from swarm.agent.passages import describe_images, detail, join, read_block, read_messages, write
+from swarm.core.records import Charge, dollars_known
 
 _PURPOSES = {
     "task": "task",
@@ -39,8 +40,8 @@ class Narrator:
         calls = [self._calls[fate.call].words for fate in item.fates if fate.call in self._calls]
         return item.model_copy(update={"at": entry.at, "about": ", ".join(calls)})
 
-    def _cost(self, entry: e.Assistant | e.Compacted) -> float:
-        return 0.0 if self._rehearsed else entry.cost_usd
+    def _cost(self, entry: Charge) -> float | None:
+        return dollars_known(entry.counters(), rehearsed=self._rehearsed)
 
     # -- the talk ----------------------------------------------------------------------------------------------
 
@@ -105,6 +106,7 @@ class Narrator:
             title=f"the model failed ({entry.error_kind}): {entry.error}",
             aside=f"tries again after {wait:,.0f} seconds" if wait > 0 else "",
             level="bad" if entry.permanent else "doubt",
+            cost_usd=self._cost(entry) if entry.usage.total_tokens else None,
             facts={name: getattr(entry, name) for name in ("error", "error_kind", "permanent")},
         )
 

@@ -113,7 +113,12 @@ def table_of_jobs(asking: Counter[str], now: float) -> Listing[JobView]:
         Column("time", lambda view: show_duration((view.ended_at or now) - view.created_at), right=True, drop=4),
         Column("agents", lambda view: view.agents, right=True, drop=3),
         Column("tokens", lambda view: show_count(view.usage.total_tokens), right=True, drop=5),
-        Column("cost", lambda view: "rehearsed" if view.rehearsed else show_cost(view.cost_usd), right=True, drop=2),
+        Column(
+            "cost",
+            lambda view: "rehearsed" if view.rehearsed else show_cost(view.cost_usd, view.unpriced_tokens),
+            right=True,
+            drop=2,
+        ),
         Column("title", lambda view: one_line(view.title), flexible=True),
     )
 

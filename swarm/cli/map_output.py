@@ -103,7 +103,9 @@ def describe_result(map_id: str, result: LineResult) -> dict[str, Any]:
     else:
         shown |= {"state": result.state, "reason": result.reason}
     about = {"job": result.job_id, "attempts": result.attempts, "tokens": result.tokens}
-    return shown | about | {"cost_usd": round(result.cost_usd, 6), "seconds": round(result.seconds, 3)}
+    return (
+        shown | about | {"cost_usd": result.cost_usd and round(result.cost_usd, 6), "seconds": round(result.seconds, 3)}
+    )
 
 
 def _open(path: Path) -> int:

@@ -84,7 +84,7 @@ class _Bar:
 def describe_now(view: MapView) -> str:
     """Running and failed lines, tokens and cost."""
     failed = f", {view.failed} failed" if view.failed else ""
-    return f"{view.running} running{failed}, {show_count(view.tokens)} tokens, {show_cost(view.cost_usd)}"
+    return f"{view.running} running{failed}, {show_count(view.tokens)} tokens, {show_cost(view.cost_usd, view.unpriced_tokens)}"
 
 
 def tell_end(made: Map, file: ResultFile) -> int:
@@ -93,7 +93,7 @@ def tell_end(made: Map, file: ResultFile) -> int:
     lasted = show_duration((view.ended_at or view.created_at) - view.created_at)
     lines = f"{view.completed} of {show_number(view.total, 'line')} done"
     failed = f", {view.failed} failed" if view.failed else ""
-    spent = f"{show_count(view.tokens)} tokens, {show_cost(view.cost_usd)}, {lasted}"
+    spent = f"{show_count(view.tokens)} tokens, {show_cost(view.cost_usd, view.unpriced_tokens)}, {lasted}"
     print_note(f"swarm: {view.id} {view.state}: {lines}{failed} ({spent})")
     failures = made.failures() if view.failed else []
     for failure in failures[:_LISTED]:

@@ -136,11 +136,12 @@ def show_count(number: int) -> str:
     return f"{number / 1_000_000_000:.1f}G"
 
 
-def show_cost(dollars: float) -> str:
-    """Format an amount in dollars, with enough digits to be non-zero."""
-    if dollars == 0:
-        return "$0"
-    return f"${dollars:.2f}" if dollars >= 0.995 else f"${dollars:.4f}"
+def show_cost(dollars: float | None, unpriced: int = 0) -> str:
+    """Format an amount in dollars, with enough digits to be non-zero; `?` stands for `unpriced` tokens."""
+    if dollars is None:
+        return "?"
+    told = "$0" if dollars == 0 else f"${dollars:.2f}" if dollars >= 0.995 else f"${dollars:.4f}"
+    return f"{told} + ?" if unpriced else told
 
 
 def show_ago(seconds: float) -> str:

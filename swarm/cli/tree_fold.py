@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from swarm.core.records import TERMINAL_STATES
+from swarm.cli.output import show_cost
+from swarm.core.records import NANO, TERMINAL_STATES, Counters, dollars_known
 from swarm.streaming.live.rows import Row
 
 
@@ -21,8 +22,8 @@ class TreeLine:
     below: int = 0
     """Number of agents folded into the line of `agent`."""
     tokens: int = 0
-    cost_usd: float = 0.0
-    """Cost of the agent and its folded agents, in dollars."""
+    cost: str = ""
+    """Cost of the agent and its folded agents, formatted."""
     summary: str = ""
 
 
@@ -59,19 +60,33 @@ def fold_tree(agents: Sequence[Row], room: int | None = None) -> list[TreeLine]:
     return [*kept, TreeLine((), summary=f"and {len(agents) - shown} more")][: max(1, room)]
 
 
+def _money(row: Row) -> Counters:
+    return Counters(cost=round((row["cost_usd"] or 0.0) * NANO), unpriced=row["unpriced_tokens"])
+
+
+def show_money(counted: Counters) -> str:
+    """Format a sum's cost; `?` stands for the part without a known price."""
+    return show_cost(dollars_known(counted, rehearsed=False), counted.unpriced)
+
+
+def sum_money(rows: Iterable[Row]) -> str:
+    """Format the cost of all these rows."""
+    return show_money(sum(map(_money, rows), Counters()))
+
+
 class _Tree:
     def __init__(self, agents: Sequence[Row]) -> None:
         ids = {agent["id"] for agent in agents}
         self._children: dict[str | None, list[Row]] = defaultdict(list)
         self._below: Counter[str] = Counter()
         self._tokens: Counter[str] = Counter()
-        self._costs: defaultdict[str, float] = defaultdict(float)
+        self._costs: defaultdict[str, Counters] = defaultdict(Counters)
         for agent in agents:
             self._children[agent["parent_id"] if agent["parent_id"] in ids else None].append(agent)
         for agent in reversed(agents):  # children are younger than their parents
             own, parent = agent["id"], agent["parent_id"]
             self._tokens[own] += agent["tokens"]
-            self._costs[own] += agent["cost_usd"]
+            self._costs[own] += _money(agent)
             if parent is not None:
                 self._below[parent] += 1 + self._below[own]
                 self._tokens[parent] += self._tokens[own]
@@ -84,9 +99,9 @@ class _Tree:
     def _branch(self, agent: Row, trunk: tuple[bool, ...], folding: _Folding) -> Iterator[TreeLine]:
         if folding.ended_branches and agent["ended"] and trunk:
             own = agent["id"]
-            yield TreeLine(trunk, agent, self._below[own], self._tokens[own], self._costs[own])
+            yield TreeLine(trunk, agent, self._below[own], self._tokens[own], show_money(self._costs[own]))
             return
-        yield TreeLine(trunk, agent, 0, agent["tokens"], agent["cost_usd"])
+        yield TreeLine(trunk, agent, 0, agent["tokens"], show_money(_money(agent)))
         shown, folded = self._choose(self._children[agent["id"]], folding)
         last = len(shown) + len(folded) - 1
         for number, summary in enumerate(folded):

@@ -11,9 +11,9 @@ from rich.cells import cell_len
 from rich.console import Console, Group
 from rich.text import Text
 
-from swarm.cli.output import one_line, show_cost, show_count, show_duration, show_number
+from swarm.cli.output import one_line, show_count, show_duration, show_number
 from swarm.cli.tables import cut
-from swarm.cli.tree_fold import TreeLine, fold_tree
+from swarm.cli.tree_fold import TreeLine, fold_tree, sum_money
 from swarm.streaming.live.rows import Row
 
 LOOKS = {
@@ -103,7 +103,7 @@ class Drawing:
             return ["", "", "", ""]
         started, ended = agent["started_at"], agent["ended_at"] or self.now
         took = "" if started is None else show_duration(ended - started)
-        return [show_number(agent["turns"], "turn"), f"{show_count(row.tokens)} tok", show_cost(row.cost_usd), took]
+        return [show_number(agent["turns"], "turn"), f"{show_count(row.tokens)} tok", row.cost, took]
 
     def _head(self, row: TreeLine, room: int | None) -> tuple[Text, int]:
         """Draw name and activity in `room` cells, and return the used cells; without `room`, only the name."""
@@ -231,7 +231,7 @@ def sum_up(
     states = Counter(str(agent["state"]) for agent in agents)
     ends = [agent["ended_at"] for agent in agents if agent["ended"] and agent["ended_at"] is not None]
     end = max(ends) if len(ends) == len(agents) else now or time.time()
-    cost = show_cost(sum(agent["cost_usd"] for agent in agents))
+    cost = sum_money(agents)
     parts = {
         **({"id": job_id} if job_id else {}),
         "states": " · ".join(f"{states[state]} {state.replace('_', ' ')}" for state in LOOKS if states[state]),

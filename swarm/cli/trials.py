@@ -101,12 +101,12 @@ def _print(views: Sequence[JobView], scores: Sequence[Score]) -> None:
         Column("agents", lambda row: row[0].agents, right=True, drop=1),
         Column("turns", lambda row: row[0].turns, right=True, drop=2),
         Column("tokens", lambda row: show_count(row[0].usage.total_tokens), right=True, drop=3),
-        Column("cost", lambda row: show_cost(row[0].cost_usd), right=True, drop=4),
+        Column("cost", lambda row: show_cost(row[0].cost_usd, row[0].unpriced_tokens), right=True, drop=4),
         Column("time", lambda row: show_duration((row[0].ended_at or 0) - row[0].created_at), right=True, drop=5),
         Column("said", lambda row: one_line(row[1].said, _SHOWN_CHARACTERS), flexible=True),
     ).show(zip(views, scores, strict=True))
     passed, tokens = sum(found.passed for found in scores), median(view.usage.total_tokens for view in views)
     print_note(
         f"{passed} of {len(scores)} passed; median {show_count(round(tokens))} tokens, "
-        f"{show_cost(median(view.cost_usd for view in views))}"
+        f"{show_cost(median(view.cost_usd or 0.0 for view in views), sum(view.unpriced_tokens for view in views))}"
     )

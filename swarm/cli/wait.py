@@ -78,9 +78,8 @@ def wait_for_all(jobs: Sequence[Job], timeout: float | None) -> list[JobView]:
 
 
 def _describe(view: JobView) -> str:
-    spent = (
-        f"{show_number(view.agents, 'agent')}, {show_count(view.usage.total_tokens)} tokens, {show_cost(view.cost_usd)}"
-    )
+    cost = show_cost(view.cost_usd, view.unpriced_tokens)
+    spent = f"{show_number(view.agents, 'agent')}, {show_count(view.usage.total_tokens)} tokens, {cost}"
     why = f": {one_line(view.reason, _SHOWN_CHARACTERS)}" if view.reason else ""
     return f"{view.id} {view.state.replace('_', ' ')} ({spent}){why}"
 
@@ -89,7 +88,7 @@ def _tell_ci(views: Sequence[JobView]) -> None:
     """In GitHub Actions, write a table for people, and an annotation for each job that did not complete."""
     if path := os.environ.get("GITHUB_STEP_SUMMARY"):
         rows = [
-            f"| {view.id} | {_cell(view.title)} | {view.state} | {view.agents} | {show_cost(view.cost_usd)} |"
+            f"| {view.id} | {_cell(view.title)} | {view.state} | {view.agents} | {show_cost(view.cost_usd, view.unpriced_tokens)} |"
             for view in views
         ]
         with open(path, "a", encoding="utf-8") as file:

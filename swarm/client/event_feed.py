@@ -29,8 +29,8 @@ from swarm.streaming.events import (
     ToolResult,
 )
 
-_OF_AGENT = ("text", "stopped_at", "turns", "tools", "usage", "cost_usd")
-_OF_JOB = ("data", "reason", "stopped_at", "agents", "turns", "usage", "cost_usd", "rehearsed")
+_OF_AGENT = ("text", "stopped_at", "turns", "tools", "usage", "cost_usd", "unpriced_tokens")
+_OF_JOB = ("data", "reason", "stopped_at", "agents", "turns", "usage", "cost_usd", "unpriced_tokens", "rehearsed")
 _TOLD: dict[str, type[Prompt | Reply | ToolResult | ModelFailed]] = {
     **{"prompt": Prompt, "reply": Reply, "result": ToolResult, "failure": ModelFailed},
 }

@@ -327,6 +327,9 @@ class QuestionClosed(SwarmError):
 class ModelError(SwarmError):
     """The model could not answer. `retry_after_seconds` is the server's requested wait, if any."""
 
+    told: Any = None
+    """A `swarm.models.Told`, if a reply had begun: it is paid for."""
+
     def __init__(self, message: str, *, kind: str, retry_after_seconds: float | None = None) -> None:
         self.kind, self.retry_after_seconds = kind, retry_after_seconds
         super().__init__(message)
@@ -373,3 +376,6 @@ class Interrupted(BaseException):
 
     A `BaseException`, so that no tool and no library swallows it with `except Exception`.
     """
+
+    told: Any = None
+    """As of a `ModelError`."""

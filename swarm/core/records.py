@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Literal, get_args
+from operator import not_
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
 OpenState = Literal["queued", "running", "parked"]
 EndState = Literal["completed", "failed", "cancelled", "timed_out"]
@@ -82,7 +83,11 @@ class Counters:
     cache_write: int = 0
     cache_read: int = 0
     cost: int = 0
-    """Nano-dollars."""
+    """Nano-dollars, as far as prices are known."""
+    estimated: int = 0
+    """The part of the cost that is an estimate, of replies that were cut or lost."""
+    unpriced: int = 0
+    """Tokens of models without a known price; their cost is missing."""
 
     @property
     def usage(self) -> Usage:
@@ -94,9 +99,75 @@ class Counters:
             cache_read_input_tokens=self.cache_read,
         )
 
+    def __add__(self, other: Counters) -> Counters:
+        return Counters(**{name: value + getattr(other, name) for name, value in vars(self).items()})
+
     def changed(self) -> dict[str, int]:
         """Return the counters that are not zero."""
         return {name: value for name, value in vars(self).items() if value}
+
+
+_UNUSED = Usage()
+
+
+class Charge(BaseModel, frozen=True):
+    """The use of one or several model requests, and its cost as far as prices are known."""
+
+    usage: Annotated[Usage, BeforeValidator(lambda usage: usage or _UNUSED)] = Field(
+        default=_UNUSED, exclude_if=lambda usage: usage is _UNUSED
+    )
+    cost_usd: float = Field(default=0.0, exclude_if=not_)
+    estimated_usd: float = Field(default=0.0, exclude_if=not_)
+    """The part of the cost that is an estimate: the reply was cut or lost."""
+    unpriced_tokens: int = Field(default=0, exclude_if=not_)
+    """Tokens of a model without a known price; their cost is missing."""
+    model: str = Field(default="", exclude_if=not_)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether nothing was used."""
+        return not self.cost_usd and (self.usage is _UNUSED or not self.usage.total_tokens)
+
+    @property
+    def charge(self) -> Charge:
+        """The charge alone."""
+        return Charge(**{name: getattr(self, name) for name in Charge.model_fields})
+
+    def __add__(self, other: Charge) -> Charge:
+        return Charge(
+            usage=self.usage + other.usage,
+            cost_usd=self.cost_usd + other.cost_usd,
+            estimated_usd=self.estimated_usd + other.estimated_usd,
+            unpriced_tokens=self.unpriced_tokens + other.unpriced_tokens,
+            model=self.model or other.model,
+        )
+
+    def scaled(self, share: float) -> Charge:
+        """This charge at a share of its price."""
+        return self.charge.model_copy(
+            update={"cost_usd": self.cost_usd * share, "estimated_usd": self.estimated_usd * share}
+        )
+
+    def counters(self, *, turns: int = 0, tools: int = 0) -> Counters:
+        """The additions to the agent's and the job's sums."""
+        return Counters(
+            turns=turns,
+            tools=tools,
+            input=self.usage.input_tokens,
+            output=self.usage.output_tokens,
+            cache_write=self.usage.cache_creation_input_tokens,
+            cache_read=self.usage.cache_read_input_tokens,
+            cost=round(self.cost_usd * NANO),
+            estimated=round(self.estimated_usd * NANO),
+            unpriced=self.unpriced_tokens,
+        )
+
+
+def dollars_known(counted: Counters, *, rehearsed: bool) -> float | None:
+    """Return the dollars paid; None if none of the used models has a known price."""
+    if rehearsed:
+        return 0.0
+    return counted.cost / NANO if counted.cost or not counted.unpriced else None
 
 
 class VerdictView(BaseModel, frozen=True):
@@ -144,8 +215,12 @@ class _View(BaseModel, frozen=True):
     turns: int = 0
     tools: int = 0
     usage: Usage
-    cost_usd: float
-    """Dollars paid; nothing for a rehearsal."""
+    cost_usd: float | None
+    """Dollars paid, as far as prices are known; None if none is. Nothing for a rehearsal."""
+    estimated_usd: float = 0.0
+    """The part of it that is an estimate, of replies that were cut or lost."""
+    unpriced_tokens: int = 0
+    """Tokens of models without a known price, whose cost is missing."""
     reckoned_usd: float = 0.0
     """Dollars counted towards the limits; of a rehearsal, the price that the model would have had."""
     created_at: float = 0.0
@@ -202,7 +277,7 @@ class AgentView(_View):
     queued_seconds: float = 0.0
     """Total time in the queue before the last claim."""
     subtree_tokens: int
-    subtree_cost_usd: float
+    subtree_cost_usd: float | None
     started_at: float | None = None
     worker: str | None = None
     deaths: int = 0
@@ -321,7 +396,8 @@ _HASH_NAMES = {
     **{"queued_seconds": "waited", "notices": "unread_notes", "read_up_to": "read"},
 }
 """Field names that differ in the hash. Neither the spec, the catalogue nor the rules are read with a record."""
-_SUMMED = {"id", "usage", "cost_usd", "reckoned_usd", "subtree_tokens", "subtree_cost_usd", "below", "sums", "unserved"}
+_MONEY = {"cost_usd", "estimated_usd", "unpriced_tokens", "reckoned_usd"}
+_SUMMED = {"id", "usage", "subtree_tokens", "subtree_cost_usd", "below", "sums", "unserved", *_MONEY}
 
 
 def _hash_fields(view: type[_View]) -> list[str]:
@@ -343,10 +419,9 @@ def read_agent(agent_id: str, found: Mapping[str, str | None]) -> AgentView:
         **given,
         id=agent_id,
         usage=own.usage,
-        cost_usd=0.0 if rehearsed else own.cost / NANO,
-        reckoned_usd=own.cost / NANO,
+        **money_of(own, rehearsed=rehearsed),
         subtree_tokens=own.usage.total_tokens + below.usage.total_tokens,
-        subtree_cost_usd=0.0 if rehearsed else (own.cost + below.cost) / NANO,
+        subtree_cost_usd=dollars_known(own + below, rehearsed=rehearsed),
         below=below,
     )
 
@@ -356,9 +431,18 @@ def read_job(job_id: str, found: Mapping[str, str | None]) -> JobView:
     sums, given = _read_counters(found), _read_fields(JobView, found)
     for name in given.keys() & {"data", "limits", "verdicts"}:
         given[name] = json.loads(given[name])
-    reckoned = sums.cost / NANO
-    cost = 0.0 if found.get("rehearsed") else reckoned
-    return JobView(**given, id=job_id, usage=sums.usage, cost_usd=cost, reckoned_usd=reckoned, sums=sums)
+    money = money_of(sums, rehearsed=bool(found.get("rehearsed")))
+    return JobView(**given, id=job_id, usage=sums.usage, **money, sums=sums)
+
+
+def money_of(counted: Counters, *, rehearsed: bool) -> dict[str, Any]:
+    """Return the fields of a record about money."""
+    return {
+        "cost_usd": dollars_known(counted, rehearsed=rehearsed),
+        "estimated_usd": 0.0 if rehearsed else counted.estimated / NANO,
+        "unpriced_tokens": 0 if rehearsed else counted.unpriced,
+        "reckoned_usd": counted.cost / NANO,
+    }
 
 
 def _read_fields(view: type[_View], found: Mapping[str, str | None]) -> dict[str, Any]:

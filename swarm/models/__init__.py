@@ -55,6 +55,16 @@ class Reply(BaseModel, frozen=True):
     """SHA-256 of the request's body, as it was sent, in hexadecimal."""
 
 
+class Told(BaseModel, frozen=True):
+    """What the beginning of a reply tells of its usage."""
+
+    model: str
+    usage: Usage
+    """The input as the server counted it. The output is estimated from the received text where the server has not counted it."""
+    estimated: Usage
+    """The estimated part of `usage`."""
+
+
 Progress = Callable[[str], None]
 """Called with "" when a reply begins, then now and then with the activity in a few words."""
 
@@ -82,6 +92,7 @@ class Model(Protocol):
         """Make one attempt and return the whole reply.
 
         Raises `TransientModelError` or `PermanentModelError`; a stream that ends before `message_stop` is transient.
+        Where a reply has begun, the error, or an `Interrupted`, has its `told`.
         """
         ...
 

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from pydantic import ValidationError
 
-from swarm.core.errors import ConfigurationError, ModelError, PermanentModelError, TransientModelError
+from swarm.core.errors import ConfigurationError, Interrupted, ModelError, PermanentModelError, TransientModelError
 from swarm.core.settings import Settings
 from swarm.models import ApplyLimits, Hear, ModelRequest, Progress, Reply
 from swarm.models.batches import BatchLane
@@ -127,8 +127,15 @@ class AnthropicModel:
         on_limits: ApplyLimits | None = None,
     ) -> Reply:
         """Make one attempt. Raises the errors of `Model.complete`, and `ConfigurationError`."""
-        deadline = time.monotonic() + self._settings.request_timeout_seconds
         builder = ReplyBuilder(on_progress, on_words)
+        try:
+            return self._complete(request, builder, on_limits)
+        except (ModelError, Interrupted) as error:
+            error.told = builder.told()
+            raise
+
+    def _complete(self, request: ModelRequest, builder: ReplyBuilder, on_limits: ApplyLimits | None) -> Reply:
+        deadline = time.monotonic() + self._settings.request_timeout_seconds
         with self._open_stream(request, on_limits) as stream:
             response = stream.response
             if on_limits is not None:

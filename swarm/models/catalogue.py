@@ -19,6 +19,7 @@ import yaml
 from pydantic import BaseModel, Field, ValidationError
 
 from swarm.core.errors import ConfigurationError
+from swarm.core.records import Charge
 from swarm.models import Usage
 
 DEFAULT_CONTEXT_WINDOW = 200_000
@@ -101,15 +102,33 @@ def price_of(model: str, *, prices_file: Path | None = None) -> Price | None:
     return models.get(found.group(1)) if found else None
 
 
+def charge_for(
+    model: str, usage: Usage, *, instead: str = "", estimated: Usage | None = None, prices_file: Path | None = None
+) -> Charge:
+    """The charge of one request; `estimated` is the estimated part of its usage.
+
+    Without a known price of the model, that of the model `instead` holds.
+    """
+    price = price_of(model, prices_file=prices_file) or (
+        price_of(instead, prices_file=prices_file) if instead else None
+    )
+    if price is None:
+        return Charge(usage=usage, unpriced_tokens=usage.total_tokens, model=model)
+    rates = price.rates_for(usage.total_tokens - usage.output_tokens)
+    guessed = _dollars(rates, estimated) if estimated is not None else 0.0
+    return Charge(usage=usage, cost_usd=_dollars(rates, usage), estimated_usd=guessed, model=model)
+
+
 def cost_usd(model: str, usage: Usage, *, prices_file: Path | None = None) -> float | None:
     """The cost of one request; None when the model's price is unknown.
 
     Pass the usage of a single request: a sum of several could reach a tier that none of them reached.
     """
-    price = price_of(model, prices_file=prices_file)
-    if price is None:
-        return None
-    rates = price.rates_for(usage.input_tokens + usage.cache_creation_input_tokens + usage.cache_read_input_tokens)
+    known = price_of(model, prices_file=prices_file) is not None
+    return charge_for(model, usage, prices_file=prices_file).cost_usd if known else None
+
+
+def _dollars(rates: Rates, usage: Usage) -> float:
     dollars = (
         usage.input_tokens * rates.input
         + usage.output_tokens * rates.output

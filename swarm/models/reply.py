@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
+from pydantic import ValidationError
+
 from swarm.core.plain import clean, find_unfit, load_json
-from swarm.models import Block, Hear, Progress, Reply, Usage
+from swarm.models import Block, Hear, Progress, Reply, Told, Usage
 
 UNREADABLE_INPUT = "INVALID_JSON"
 """The only key of an `input` whose JSON is broken, such as cut off. The value is the text."""
@@ -20,6 +22,7 @@ _TEXT_DELTAS = {
     "signature_delta": "signature",
     "input_json_delta": "partial_json",
 }
+_CHARACTERS_PER_TOKEN = 4
 _USAGE_FIELDS = tuple(Usage.model_fields)
 
 
@@ -50,6 +53,8 @@ class ReplyBuilder:
         self._pieces: dict[int, dict[str, list[str]]] = {}
         self._usage: dict[str, int] = {}
         self._beside: Usage | None = None
+        self._characters = 0
+        """Characters received that the server has not counted yet."""
         self._model = ""
         self._stop_reason: str | None = None
         self._stopped = False
@@ -71,6 +76,7 @@ class ReplyBuilder:
             case "message_delta":
                 self._stop_reason = event["delta"].get("stop_reason") or self._stop_reason
                 self._add_usage(event.get("usage"))
+                self._characters = 0
             case "message_stop":
                 self._stopped = True
 
@@ -89,8 +95,20 @@ class ReplyBuilder:
             request_sha=request_sha,
         )
 
+    def told(self) -> Told | None:
+        """The usage of a reply that ended too early; None if it had not begun."""
+        if not self._model:
+            return None
+        try:
+            missing = max(0, -(-self._characters // _CHARACTERS_PER_TOKEN) - self._usage.get("output_tokens", 0))
+            usage = (self._beside or Usage()) + Usage(**self._usage) + Usage(output_tokens=missing)
+        except (ValidationError, TypeError):  # a damaged stream
+            return None
+        return Told(model=str(self._model), usage=usage, estimated=Usage(output_tokens=missing))
+
     def _start_block(self, index: int, block: Block) -> None:
         self._blocks[index] = dict(block)
+        self._characters += len(block.get("name") or "")
         if self._on_progress is not None:
             activity = _activity(block)
             if activity:
@@ -101,6 +119,7 @@ class ReplyBuilder:
         field = _TEXT_DELTAS.get(kind)
         if field is not None:
             self._pieces.setdefault(index, {}).setdefault(field, []).append(delta[field])
+            self._characters += len(delta[field])
             if self._on_words is not None and field != "signature":
                 self._on_words(index, self._blocks[index], delta[field])
         elif kind == "compaction_delta":

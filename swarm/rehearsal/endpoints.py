@@ -276,16 +276,18 @@ class Endpoints:
             exchange.send(format_head(200, [*headers, ("content-length", str(len(data)))]) + data)
             return True
         kind = fault.kind if fault else None
-        record, end, keep = exchange.record, format_chunk(b""), True
+        record, end, keep, whole = exchange.record, format_chunk(b""), True, events
         if fault is not None and kind == "cut":
-            record, events = replace(record, error="cut"), events[: max(3, len(events) // 2)]
+            events = events[: max(3, len(events) // 2)]
+            record = replace(record, error="cut", usage=_charge_sent(record, whole, events))
             if fault.abrupt:  # otherwise the response ends as HTTP asks, and its connection is good for the next
                 end, keep = b"", False
         elif fault is not None and kind == "stream_error":
             text = fault.message or ERRORS["529"][2]
             error = {"error": {"type": "overloaded_error", "message": text}, "request_id": record.request_id}
-            events = [*events[: max(3, len(events) // 2)], wire.encode_event("error", error)]
-            record = replace(record, error="overloaded_error")
+            events = events[: max(3, len(events) // 2)]
+            record = replace(record, error="overloaded_error", usage=_charge_sent(record, whole, events))
+            events = [*events, wire.encode_event("error", error)]
         head = format_head(200, [*headers, ("transfer-encoding", "chunked")])
         pieces: list[bytes] = events if kind == "slow" else [b"".join(events[:2]), b"".join(events[2:])]
         if fault is not None and kind == "slow":
@@ -360,6 +362,12 @@ class Endpoints:
 def _scope(exchange: _HttpExchange, body: dict[str, Any]) -> str:
     """Scope of the cache: the model and the key."""
     return f"{body['model']}\0{exchange.request.api_key}"
+
+
+def _charge_sent(record: RequestRecord, whole: list[bytes], sent: list[bytes]) -> dict[str, int]:
+    """Charge a reply that ends too early for its input and the output that was sent."""
+    usage = record.usage or {}
+    return {**usage, "output_tokens": max(1, round(usage["output_tokens"] * wire.share_sent(whole, sent)))}
 
 
 def _rehearsed_error(fault: Fault, kind: str) -> RequestRefused:

@@ -117,6 +117,12 @@ def build_events(message: dict[str, Any]) -> list[bytes]:
     return events
 
 
+def share_sent(events: list[bytes], sent: list[bytes]) -> float:
+    """The share of a reply's output that these of its events hold, 0 … 1."""
+    sizes = [sum(len(event) for event in some if b"content_block_delta" in event) for some in (events, sent)]
+    return sizes[1] / sizes[0] if sizes[0] else 1.0
+
+
 def encode_event(kind: str, fields: dict[str, Any]) -> bytes:
     """Encode one server-sent event."""
     return f"event: {kind}\ndata: {_encode({'type': kind, **fields})}\n\n".encode()

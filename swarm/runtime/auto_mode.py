@@ -11,12 +11,10 @@ import re
 
 from swarm.agent.entries import Ruled
 from swarm.core.errors import ModelError, ToolError
-from swarm.core.records import Usage
 from swarm.models import Block
 from swarm.permissions.calls import Judgement
 from swarm.runtime.segment import Segment
 from swarm.runtime.side_requests import SideRequests
-from swarm.store.values import reply_counters
 from swarm.tools import Consultation
 
 _MAX_TOKENS = 300
@@ -69,9 +67,8 @@ class AutoMode:
         except (ModelError, ToolError) as error:
             answer, reason = "ask", f"the small model could not be asked: {error}"[:_REASON_CHARACTERS]
         spent = self._side_requests.spent(call["id"])
-        usage, cost = spent.get("usage") or Usage(), spent.get("cost_usd", 0.0)
-        entry = Ruled(tool_use_id=call["id"], answer=answer, reason=reason, model=model, usage=usage, cost_usd=cost)
-        segment.journal.append([entry], counters=reply_counters(usage, cost, turns=0), settle=bool(spent))
+        entry = Ruled(tool_use_id=call["id"], answer=answer, reason=reason, **{**dict(spent), "model": model})
+        segment.journal.append([entry], settle=True)
         return entry
 
     def _describe(self, call: Block, verdict: Judgement) -> str:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from swarm.agent.history import History
-from swarm.models import Usage
-from swarm.models.catalogue import context_tokens, cost_usd, max_output
+from swarm.core.records import Charge
+from swarm.models import Told, Usage
+from swarm.models.catalogue import charge_for, context_tokens, cost_usd, max_output
 from swarm.store.values import NANO, Reservation
 
 MAX_REPLY_TOKENS = 32_000
@@ -56,6 +57,14 @@ def reservation_for(
     closing, closing_cost = (Usage(), 0) if final else _closing(history, prices, children)
     grader_tokens, grader_cost = _for_grader(history, prices) if graded else (0, 0)
     return _reservation(call, spare, prices, (closing.total_tokens + grader_tokens, closing_cost + grader_cost))
+
+
+def charge_of(error: BaseException, *, instead: str, prices_file: Path | None) -> Charge:
+    """Charge what a reply told before this error ended it; nothing if it had not begun."""
+    told: Told | None = getattr(error, "told", None)
+    if told is None:
+        return Charge()
+    return charge_for(told.model, told.usage, instead=instead, estimated=told.estimated, prices_file=prices_file)
 
 
 def _for_grader(history: History, prices: Prices) -> tuple[int, int]:

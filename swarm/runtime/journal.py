@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, TypeVar, Unpack
 
 from pydantic import BaseModel
@@ -22,13 +21,12 @@ from swarm.agent.entries import (
 )
 from swarm.agent.history import History
 from swarm.core.plain import clean
-from swarm.core.records import Usage
 from swarm.mailbox import Message
 from swarm.runtime.share import Share
 from swarm.store.durable import Disk
 from swarm.store.journals import Beside
 from swarm.store.store import Store
-from swarm.store.values import Claim, Signals, reply_counters
+from swarm.store.values import Claim, Counters, Signals
 
 EntryT = TypeVar("EntryT", bound=BaseModel)
 
@@ -84,7 +82,7 @@ class Journal:
         If they lead to another model call, its slot is requested with them.
         """
         stamped = [self.stamp(entry) for entry in entries]
-        reservation = self.share.reservation_after(self.history, stamped)
+        reservation, beside["next_call"] = self.share.foresee(self.history, stamped)
         appended = self.store.journals.append(self.claim, self.next_number, stamped, reservation=reservation, **beside)
         self.unread = self.unread if appended.unread is None else appended.unread
         self.wanted = self.wanted if appended.wanted is None else appended.wanted
@@ -104,10 +102,8 @@ class Journal:
 
     def append_results(self, results: Sequence[ToolFinished]) -> None:
         """Store the results of calls, counted, with the usage of their tools' model requests."""
-        asked = [result for result in results if result.usage is not None]
-        usage = sum((result.usage for result in asked if result.usage is not None), Usage())
-        spent = reply_counters(usage, sum(result.cost_usd for result in asked), turns=0)
-        self.append(results, counters=replace(spent, tools=len(results)), settle=bool(asked))
+        asked = any(not result.is_free for result in results)
+        self.append(results, counters=Counters(tools=len(results)), settle=asked)
 
     def take_in(self, entry: Mail | Exchanged, messages: Sequence[Message]) -> None:
         """Store the entry with these messages of the mailbox."""

@@ -15,23 +15,31 @@ from swarm.agent.blocks import hold_image
 from swarm.agent.compaction import ContextBounds, WantedSummary, bounds_of
 from swarm.agent.decision import CallModel
 from swarm.agent.entries import Assistant, Finished, ModelFailed
-from swarm.agent.history import BAD_IMAGE, History
+from swarm.agent.history import BAD_IMAGE, LOST, History
 from swarm.agent.journaled import Condition
 from swarm.agent.needs import ANY_MODEL
-from swarm.core.errors import ConfigurationError, ModelError, PermanentModelError, TransientModelError, UnfitWorker
+from swarm.core.errors import (
+    ConfigurationError,
+    Interrupted,
+    ModelError,
+    PermanentModelError,
+    TransientModelError,
+    UnfitWorker,
+)
 from swarm.core.ids import traceparent
 from swarm.core.log import EventLog
+from swarm.core.records import Charge
 from swarm.models import Block, ModelRequest, RateLimits, Reply, Usage
-from swarm.models.catalogue import context_tokens, cost_usd, max_output, price_of
+from swarm.models.catalogue import charge_for, context_tokens, max_output, price_of
 from swarm.models.failures import backoff_seconds
 from swarm.models.reply import tell_apart
-from swarm.runtime.budget import LEAST_SUMMARY_TOKENS, MAX_REPLY_TOKENS, Prices, reply_room, reservation_for
+from swarm.runtime.budget import LEAST_SUMMARY_TOKENS, MAX_REPLY_TOKENS, Prices, charge_of, reply_room, reservation_for
 from swarm.runtime.segment import Segment
 from swarm.runtime.share import Gate
 from swarm.runtime.token_stream import TokenStream
 from swarm.store.outage import REDIS_ERRORS
-from swarm.store.slots import Slot
-from swarm.store.values import NANO, Busy, OutOfBudget, Reservation, reply_counters
+from swarm.store.slots import CallEnd, Slot
+from swarm.store.values import NANO, Busy, Counters, OutOfBudget, Reservation
 from swarm.tools.registry import describe_call
 
 log = EventLog("swarm.model")
@@ -118,6 +126,11 @@ class ModelCall:
         except (PermanentModelError, ConfigurationError, TransientModelError) as error:
             self.note_failure(error)
             return
+        except Interrupted as interrupt:
+            if interrupt.told is not None:
+                lost = ModelFailed(error="the reply was interrupted", error_kind=LOST, permanent=False)
+                self._settle_failure(lost, self.charge_told(interrupt), self.share.fail(interrupt, self._history))
+            raise
         finally:
             self._watched, self._words = self._words is not None and self._words.watched, None
         self.keep(reply, seconds=time.monotonic() - began)
@@ -129,13 +142,11 @@ class ModelCall:
     def keep(self, reply: Reply, *, seconds: float, price_share: float = 1.0) -> None:
         """Journal a reply, with its duration, at that share of its price."""
         content = tell_apart(reply.content, self._history.call_ids, self._history.turns)
-        cost = self.cost(reply.model, reply.usage) * price_share
+        charge = self.charge(reply.model, reply.usage).scaled(price_share)
         entry = Assistant(
             content=content,
             stop_reason=reply.stop_reason,
-            usage=reply.usage,
-            cost_usd=cost,
-            model=reply.model,
+            **dict(charge),
             request_id=reply.request_id,
             request_sha=reply.request_sha,
             duration_seconds=seconds,
@@ -143,7 +154,7 @@ class ModelCall:
         self._journal.append(
             [entry],
             activity=_activity(content),
-            counters=reply_counters(reply.usage, cost, turns=1),
+            counters=Counters(turns=1),
             settle=self.reserves,
             said=self._history.reply_text.text_after(entry),
             call=self.share.end(reply.usage),
@@ -159,8 +170,11 @@ class ModelCall:
         if activity:
             delay = max(0.0, failed.retry_at - self._segment.claim.now())
             log.warning("model.failed", agent_id=self._spec.agent_id, kind=failed.error_kind, again_in_seconds=delay)
-        call = self.share.fail(error, self._history)
-        self._journal.append([failed], activity=activity, settle=self.reserves, call=call)
+        self._settle_failure(failed, self.charge_told(error), self.share.fail(error, self._history), activity)
+
+    def _settle_failure(self, failed: ModelFailed, charge: Charge, call: CallEnd | None, activity: str = "") -> None:
+        entry = failed.model_copy(update=dict(charge))
+        self._journal.append([entry], activity=activity, settle=self.reserves, call=call)
 
     @property
     def _prices(self) -> Prices:
@@ -224,11 +238,13 @@ class ModelCall:
         self._journal.append([notes.final_answer(answer.name, f"The job's limit of {what} is nearly used up.")])
         return Redirected()
 
-    def cost(self, model: str, usage: Usage) -> float:
-        """A request's cost in dollars; without a known price, that of the requested model."""
-        prices = self._settings.prices_file
-        known = cost_usd(model, usage, prices_file=prices)
-        return known if known is not None else cost_usd(self._spec.model, usage, prices_file=prices) or 0.0
+    def charge(self, model: str, usage: Usage) -> Charge:
+        """A request's charge; without a known price, by that of the requested model."""
+        return charge_for(model, usage, instead=self._spec.model, prices_file=self._settings.prices_file)
+
+    def charge_told(self, error: BaseException) -> Charge:
+        """The charge of a reply that ended too early."""
+        return charge_of(error, instead=self._spec.model, prices_file=self._settings.prices_file)
 
     @contextmanager
     def _opening_for_others(self) -> Iterator[None]:

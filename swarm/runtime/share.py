@@ -24,10 +24,11 @@ from swarm.agent.history import History
 from swarm.agent.spec import AgentSpec
 from swarm.core.errors import TransientModelError
 from swarm.core.log import EventLog
+from swarm.core.records import Charge
 from swarm.models import RateLimits, Usage
-from swarm.models.catalogue import least_cached
+from swarm.models.catalogue import charge_for, least_cached
 from swarm.models.encoder import describe_prefix
-from swarm.runtime.budget import CACHE_SECONDS
+from swarm.runtime.budget import CACHE_SECONDS, EXPECTED_REPLY_TOKENS
 from swarm.store.outage import REDIS_ERRORS
 from swarm.store.slots import CallEnd, Ending, InLine, Slot, SlotReservation
 from swarm.store.store import Store
@@ -67,11 +68,36 @@ class Share:
 
     # -- before a call -------------------------------------------------------------------------------------------
 
-    def reservation_after(self, history: History, entries: Sequence[Entry]) -> SlotReservation | None:
-        """Reserve for the next call if these entries, about to be written, lead to one; or None."""
-        if not self.limit_class or not isinstance(entries[-1], ToolFinished | Prompt | Mail | ModelFailed):
+    def foresee(self, history: History, entries: Sequence[Entry]) -> tuple[SlotReservation | None, Charge | None]:
+        """Foresee the call that these entries, about to be written, lead to; None for none.
+
+        Returns the reservation of its slot, unless it must wait or needs none, and its estimated charge."""
+        wanted, last = self._wanted_after(history, entries), entries[-1]
+        if wanted is None:
+            return None, None
+        retries = isinstance(last, ModelFailed) and last.retry_at > last.at
+        charge = None if self._spec.definition.command else self._charge(wanted, history, entries)
+        return wanted if self.limit_class and not retries else None, charge
+
+    def _charge(self, wanted: SlotReservation, history: History, entries: Sequence[Entry]) -> Charge:
+        if isinstance(entries[0], Started):
+            whole = wanted.tokens + wanted.cold
+        else:
+            whole = history.tokens_to_send() + math.ceil(sum(map(_size_of, entries)) / BYTES_PER_TOKEN)
+        # A child reads the prefix of its siblings' requests.
+        fresh = wanted.tokens + (wanted.cold if self._spec.parent_id is None else 0)
+        usage = Usage(
+            cache_creation_input_tokens=fresh,
+            cache_read_input_tokens=max(0, whole - fresh),
+            output_tokens=EXPECTED_REPLY_TOKENS,
+        )
+        return charge_for(self._spec.model, usage, estimated=usage, prices_file=self._prices_file)
+
+    def _wanted_after(self, history: History, entries: Sequence[Entry]) -> SlotReservation | None:
+        last = entries[-1]
+        if not isinstance(last, ToolFinished | Prompt | Mail | ModelFailed):
             return None
-        if isinstance(entries[-1], ModelFailed) and (entries[-1].permanent or entries[-1].retry_at > entries[-1].at):
+        if isinstance(last, ModelFailed) and last.permanent:
             return None
         if isinstance(entries[0], Started):
             return self._first(entries[0].system, entries[0].tools, sum(map(_size_of, entries)))
@@ -114,7 +140,7 @@ class Share:
         fresh = usage.input_tokens + usage.cache_creation_input_tokens
         return self._over(CallEnd(self.limit_class, "ok", fresh, usage.output_tokens))
 
-    def fail(self, error: Exception, history: History) -> CallEnd | None:
+    def fail(self, error: BaseException, history: History) -> CallEnd | None:
         """Report a call that ended without a reply."""
         sent = isinstance(error, TransientModelError) and error.kind in ("cut", "timeout")
         return self._over(end_of(error, self.limit_class, tokens=self.reservation(history).tokens if sent else 0))
@@ -127,7 +153,7 @@ class Share:
         return call if hook_state is None else replace(call, limits=hook_state[0], age=time.monotonic() - hook_state[1])
 
 
-def end_of(error: Exception, limit_class: str, *, tokens: int = 0) -> CallEnd:
+def end_of(error: BaseException, limit_class: str, *, tokens: int = 0) -> CallEnd:
     """Describe the end of a failed call that may have used so many input tokens."""
     if not isinstance(error, TransientModelError):
         return CallEnd(limit_class, "lost", tokens, 0)

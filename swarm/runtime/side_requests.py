@@ -10,16 +10,17 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
 
-from swarm.core.errors import SwarmError, ToolError
-from swarm.models import ModelRequest, Progress, RateLimits, Reply, Usage
-from swarm.models.catalogue import cost_usd, resolve_model
-from swarm.runtime.budget import Prices, reservation_aside
+from swarm.core.errors import ModelError, SwarmError, ToolError
+from swarm.core.records import Charge
+from swarm.models import ModelRequest, Progress, RateLimits, Reply
+from swarm.models.catalogue import charge_for, resolve_model
+from swarm.runtime.budget import Prices, charge_of, reservation_aside
 from swarm.runtime.segment import Segment
 from swarm.runtime.share import end_of
 from swarm.store.slots import CallEnd
-from swarm.store.values import NANO, Granted, Reservation
+from swarm.store.values import Granted, Reservation
 from swarm.tools import Consultation
 
 _BYTES_PER_TOKEN = 3
@@ -55,7 +56,7 @@ class SideRequests:
 
     def __init__(self, segment: Segment) -> None:
         self._segment = segment
-        self._spent: dict[str, tuple[Usage, float]] = {}
+        self._spent: dict[str, Charge] = {}
         self._lock = threading.Lock()
 
     def asker(self, tool_use_id: str, check: Callable[[], None]) -> Callable[[Consultation], Reply]:
@@ -65,16 +66,25 @@ class SideRequests:
             request = self._request(consultation)
             with self._reserved(tool_use_id, self._reservation(request)):
                 check()
-                reply = complete_aside(self._segment, request, self._size(request), lambda _: check())
-            self._note(tool_use_id, reply)
+                try:
+                    reply = complete_aside(self._segment, request, self._size(request), lambda _: check())
+                except ModelError as error:
+                    self._note(tool_use_id, charge_of(error, instead=request.model, prices_file=self._prices_file))
+                    raise
+            charge = charge_for(reply.model, reply.usage, instead=request.model, prices_file=self._prices_file)
+            searches = _SEARCH_USD * sum(block.get("name") == "web_search" for block in reply.content)
+            self._note(tool_use_id, charge + Charge(cost_usd=searches))
             return reply
 
         return ask
 
-    def spent(self, tool_use_id: str) -> dict[str, Any]:
-        """The usage of this call's requests, as fields of its result."""
-        usage, cost = self._spent.pop(tool_use_id, (None, 0.0))
-        return {} if usage is None else {"usage": usage, "cost_usd": cost}
+    def spent(self, tool_use_id: str) -> Charge:
+        """The charge of this call's requests."""
+        return self._spent.pop(tool_use_id, Charge())
+
+    @property
+    def _prices_file(self) -> Path | None:
+        return self._segment.settings.prices_file
 
     def _request(self, consultation: Consultation) -> ModelRequest:
         spec, settings = self._segment.spec, self._segment.settings
@@ -111,12 +121,8 @@ class SideRequests:
                 self._segment.store.agents.reserve(self._segment.claim, reservation, final=False), Granted
             ):
                 raise ToolError("the job's budget has no room for this now; continue without it")
-            # In any case, the step that stores the result returns the reservation.
-            self._spent.setdefault(tool_use_id, (Usage(), 0.0))
+            # The step that stores the result returns the reservation; without a reply, the agent's next reservation does.
             yield
 
-    def _note(self, tool_use_id: str, reply: Reply) -> None:
-        cost = cost_usd(reply.model, reply.usage, prices_file=self._segment.settings.prices_file) or 0.0
-        cost += _SEARCH_USD * sum(block.get("name") == "web_search" for block in reply.content)
-        usage, before = self._spent.get(tool_use_id, (Usage(), 0.0))
-        self._spent[tool_use_id] = (usage + reply.usage, before + round(cost * NANO) / NANO)
+    def _note(self, tool_use_id: str, charge: Charge) -> None:
+        self._spent[tool_use_id] = self._spent.get(tool_use_id, Charge()) + charge

@@ -84,7 +84,7 @@ class Toolbox:
             )
         files = {path: at for path, at in context.files_read.items() if known.get(path) != at}
         spent = self._parts.side_requests.spent(call["id"])
-        return finished.model_copy(update={"files": files, "duration_seconds": time.monotonic() - began, **spent})
+        return finished.model_copy(update={"files": files, "duration_seconds": time.monotonic() - began, **dict(spent)})
 
     def look(self, call: Block, argv: list[str] | None) -> ToolFinished | str:
         """Try a shell command where it can have no effect; returns its result or why that failed.

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import redis
 
 from swarm.core.plain import clean_text
-from swarm.core.records import Counters
+from swarm.core.records import Charge
 from swarm.store.keyspace import Keyspace
 from swarm.store.values import Claim, Piece
 
@@ -68,7 +68,7 @@ class EventStore:
         """
         return bool(self._keyspace.run_now("begin_summary", agent_id, length, interval, tokens, cost))
 
-    def show_summary(self, agent_id: str, sort: str, text: str, counters: Counters) -> None:
+    def show_summary(self, agent_id: str, sort: str, text: str, charge: Charge) -> None:
         """Publish a summary, empty if the call failed, and settle its use. Raises `redis.RedisError`."""
-        changed = json.dumps(counters.changed())
+        changed = json.dumps(charge.counters().changed())
         self._keyspace.run_now("show_summary", agent_id, sort, clean_text(text), changed)

@@ -13,7 +13,7 @@ from swarm.agent.history import History, fold
 from swarm.agent.snapshot import restore
 from swarm.core.errors import JournalError
 from swarm.core.plain import clean, clean_text
-from swarm.core.records import Counters, VerdictView
+from swarm.core.records import Charge, Counters, VerdictView
 from swarm.store.keyspace import Keyspace, check_claim, no_agent
 from swarm.store.prefixes import Prefixes
 from swarm.store.slots import CallEnd, SlotReservation, read_slot
@@ -51,7 +51,9 @@ class Beside(TypedDict, total=False):
     activity: str
     """The agent's current activity."""
     counters: Counters | None
-    """Amounts to add to the agent's and the job's sums."""
+    """Amounts to add to the agent's and the job's sums besides the charges of the entries."""
+    next_call: Charge | None
+    """The estimated charge of the model call that follows, in case its reply is lost."""
     settle: bool
     """Whether to return the reserved amounts."""
     said: str
@@ -185,12 +187,17 @@ class JournalStore:
             if isinstance(entry, Started):
                 entry, digest, prefix = self._prefixes.take_out(entry)
             documents.append(encode_entry(entry))
-        counters, call = beside.get("counters"), beside.get("call")
-        changed = json.dumps(counters.changed() if counters else {})
+        call, lost = beside.get("call"), beside.get("next_call")
+        sums = beside.get("counters") or Counters()
+        for entry in entries:
+            if isinstance(entry, Charge) and not entry.is_free:
+                sums += entry.counters()
+        changed = json.dumps(sums.changed())
         words = clean_text(beside.get("activity", "")), clean_text(beside.get("said", ""))
         given = (
             *(claim.agent_id, claim.generation, number, words[0], changed, int(beside.get("settle", False)), words[1]),
             *("" if call is None else call.encode(), "" if reservation is None else reservation.encode()),
+            json.dumps(lost.counters().changed()) if lost else "",
         )
         answer = self._keyspace.run("append", *given, digest, "", *documents)
         if answer[0] == "document":

@@ -13,7 +13,6 @@ from swarm.agent.spec import AgentSpec
 from swarm.core.errors import MessageRefused
 from swarm.core.records import NANO as NANO
 from swarm.core.records import Counters as Counters
-from swarm.core.records import Usage
 from swarm.mailbox import MAX_UNREAD, Kind
 from swarm.store.slots import InLine, Slot
 
@@ -313,15 +312,3 @@ class OutOfBudget:
 def normal_role(role: str) -> str:
     """Normalize a role for comparison: `Test Writer` and `test writer` are equal."""
     return " ".join(role.split()).lower()
-
-
-def reply_counters(usage: Usage, cost: float, *, turns: int) -> Counters:
-    """A call's additions to the agent's and the job's sums."""
-    return Counters(
-        turns=turns,
-        input=usage.input_tokens,
-        output=usage.output_tokens,
-        cache_write=usage.cache_creation_input_tokens,
-        cache_read=usage.cache_read_input_tokens,
-        cost=round(cost * NANO),
-    )

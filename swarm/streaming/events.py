@@ -88,7 +88,7 @@ class Reply(_StreamedEvent):
     stop_reason: str
     model: str
     usage: Usage
-    cost_usd: float
+    cost_usd: float | None
 
 
 class ToolResult(_StreamedEvent):
@@ -169,7 +169,8 @@ class AgentEnded(_StreamedEvent):
     turns: int
     tools: int
     usage: Usage
-    cost_usd: float
+    cost_usd: float | None
+    unpriced_tokens: int = 0
 
 
 class JobEnded(_StreamedEvent):
@@ -186,7 +187,8 @@ class JobEnded(_StreamedEvent):
     agents: int
     turns: int
     usage: Usage
-    cost_usd: float
+    cost_usd: float | None
+    unpriced_tokens: int = 0
     rehearsed: bool
 
 

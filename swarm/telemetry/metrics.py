@@ -79,7 +79,7 @@ def read_counted(counted: Mapping[str, str]) -> Iterable[Sample]:
         if FIGURES[name].kind == "histogram":
             histograms[name, labels[0]][labels[1]] = int(value)
         else:
-            yield Sample(name, tuple(labels), int(value) / NANO if name == "cost" else int(value))
+            yield Sample(name, tuple(labels), int(value) / NANO if name in ("cost", "estimated") else int(value))
     for (name, label), found in histograms.items():
         buckets = tuple(found.get(str(place), 0) for place in range(len(SECONDS) + 1))
         yield Sample(name, (label,), found.get("sum", 0) / 1000, buckets)

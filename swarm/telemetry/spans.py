@@ -33,7 +33,9 @@ def count_reply(entry: Mapping[str, Any], model: str, *, rehearsed: bool) -> Cou
     found[f"output|{model}"] = usage.output_tokens
     found[f"cache_read|{model}"] = usage.cache_read_input_tokens
     found[f"cache_write|{model}"] = usage.cache_creation_input_tokens
-    found[f"cost|{model}|{str(rehearsed).lower()}"] = round(entry.get("cost_usd", 0.0) * NANO)
+    for figure in ("cost", "estimated"):
+        found[f"{figure}|{model}|{str(rehearsed).lower()}"] = round(entry.get(f"{figure}_usd", 0.0) * NANO)
+    found[f"unpriced|{model}"] = entry.get("unpriced_tokens", 0)
     return found
 
 
@@ -162,8 +164,8 @@ class Fold:
         return spans, counts + Counter({f"model_errors|{entry['error_kind']}": 1})
 
     def _take_model_failed(self, entry: dict[str, Any]) -> tuple[list[Span], Counter[str]]:
-        spans, _ = self._reply(entry, {}, error=entry["error_kind"])
-        return spans, Counter({f"model_errors|{entry['error_kind']}": 1})
+        spans, counts = self._reply(entry, {}, error=entry["error_kind"])
+        return spans, counts + Counter({f"model_errors|{entry['error_kind']}": 1})
 
     def _reply(
         self, entry: dict[str, Any], more: dict[str, Attribute], *, error: str = ""

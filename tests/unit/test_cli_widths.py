@@ -92,7 +92,7 @@ QUESTIONS = [
 
 JOB_ROW: dict[str, Any] = {
     **{"id": _id("job", 1), "title": JOBS[0].title, "state": "running", "group": "running", "created_at": NOW - 200},
-    **{"questions": 0, "running": 4, "agents": 12, "cost_usd": 1.25, "rehearsed": False},
+    **{"questions": 0, "running": 4, "agents": 12, "cost_usd": 1.25, "unpriced_tokens": 0, "rehearsed": False},
 }
 
 

@@ -64,7 +64,7 @@ class JobState(BaseModel):
     """The first of the agents that have not ended."""
     agents: int = 0
     tokens: int = 0
-    cost_usd: float = 0.0
+    cost_usd: float | None = 0.0
     note: str = ""
     """Why the job does not continue, if known."""
     warnings: list[str] = []
@@ -123,7 +123,7 @@ def _outline(view: JobView) -> dict[str, Any]:
     return {
         **{"id": view.id, "title": view.title, "state": view.state, "ended": view.ended},
         **{"unread_messages": view.unread, "agents": view.agents, "tokens": view.usage.total_tokens},
-        "cost_usd": round(view.cost_usd, 6),
+        "cost_usd": None if view.cost_usd is None else round(view.cost_usd, 6),
     }
 
 

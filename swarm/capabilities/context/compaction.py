@@ -36,7 +36,6 @@ from swarm.runtime.budget import CACHE_SECONDS, Prices, reservation_aside
 from swarm.runtime.model_call import ModelCall, Reserved, awaited
 from swarm.runtime.side_requests import complete_aside
 from swarm.runtime.steps import Step, Turn
-from swarm.store.values import reply_counters
 
 log = EventLog("swarm.compaction")
 _NOT_OURS = frozenset({"authentication", "billing", "spend_limit", BAD_IMAGE})
@@ -169,13 +168,10 @@ class CompactionStep(Step):
             self._note(action, plan, error)
             return
         block, summary = _read(reply, plan)
-        cost = self._call.cost(reply.model, reply.usage)
         about: dict[str, Any] = {
             "trigger": action.trigger,
             "asked": action.wanted.id if action.wanted is not None else "",
-            "usage": reply.usage,
-            "cost_usd": cost,
-            "model": reply.model,
+            **dict(self._call.charge(reply.model, reply.usage)),
             "request_id": reply.request_id,
         }
         if not summary:
@@ -215,11 +211,8 @@ class CompactionStep(Step):
         entry = entry.model_copy(update={"tokens_before": self._history.tokens_to_send(), "trigger": action.trigger})
         entry = self.segment.journal.stamp(entry)
         entry = entry.model_copy(update={"folded": foresee(self._history, entry)})
-        counters = reply_counters(entry.usage, entry.cost_usd, turns=0)
         call = self._call.share.end(entry.usage) if entry.model == self.segment.spec.model else None
-        self.segment.journal.append(
-            [entry], activity="summarizing", counters=counters, settle=self._call.reserves, call=call
-        )
+        self.segment.journal.append([entry], activity="summarizing", settle=self._call.reserves, call=call)
         log.info(
             "agent.compacted",
             agent_id=self.segment.spec.agent_id,
@@ -241,7 +234,11 @@ class CompactionStep(Step):
             asked = action.wanted.id if action.wanted is not None else ""
             self._fail(
                 CompactionFailed(
-                    error=str(error), error_kind=error.kind, trigger=action.trigger, asked=asked, model=plan.model
+                    error=str(error),
+                    error_kind=error.kind,
+                    trigger=action.trigger,
+                    asked=asked,
+                    **{**dict(self._call.charge_told(error)), "model": plan.model},
                 )
             )
             return
@@ -249,8 +246,7 @@ class CompactionStep(Step):
 
     def _fail(self, entry: CompactionFailed) -> None:
         log.warning("compaction.failed", agent_id=self.segment.spec.agent_id, kind=entry.error_kind, error=entry.error)
-        counters = reply_counters(entry.usage, entry.cost_usd, turns=0)
-        self.segment.journal.append([entry], counters=counters, settle=self._call.reserves)
+        self.segment.journal.append([entry], settle=self._call.reserves)
 
 
 def _read(reply: Reply, plan: _Plan) -> tuple[Block | None, str]:

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic import BaseModel
 
 from swarm.core.errors import ConfigurationError, UnknownMap
-from swarm.core.records import NANO, EndState
+from swarm.core.records import NANO, Counters, EndState, dollars_known
 from swarm.store.keyspace import Keyspace
 from swarm.store.streams import StreamStore
 from swarm.store.values import Signals
@@ -68,8 +68,10 @@ class MapView(BaseModel, frozen=True):
     max_running: int
     budget_usd: float | None = None
     tokens: int = 0
-    cost_usd: float = 0.0
-    """Cost of the ended jobs; zero for a rehearsal."""
+    cost_usd: float | None = 0.0
+    """Cost of the ended jobs, as far as prices are known; None if none is. Zero for a rehearsal."""
+    unpriced_tokens: int = 0
+    """Tokens of models without a known price, whose cost is missing."""
     workspace: str = ""
     batch: bool = False
     created_at: float
@@ -96,7 +98,8 @@ class LineResult(BaseModel, frozen=True):
     """The job of the last attempt."""
     attempts: int = 1
     tokens: int = 0
-    cost_usd: float = 0.0
+    cost_usd: float | None = 0.0
+    """As far as prices are known; None if none is."""
     seconds: float = 0.0
     position: str = ""
     """Position among the map's results: pass it to `results(after=…)` to continue from here."""
@@ -178,7 +181,7 @@ class Maps:
         if not fields:
             raise UnknownMap(map_id)
         numbers = {name: int(fields[name]) for name in _NUMBERS if fields.get(name)}
-        cost = 0.0 if fields.get("rehearsed") else int(fields.get("cost") or 0) / NANO
+        spent = Counters(cost=int(fields.get("cost") or 0), unpriced=int(fields.get("unpriced") or 0))
         return MapView(
             **numbers,
             id=map_id,
@@ -187,7 +190,8 @@ class Maps:
             waiting=waiting + max(0, numbers.get("total", 0) + 1 - int(fields.get("fresh", 1))),
             running=running,
             budget_usd=int(fields["budget"]) / NANO if fields.get("budget") else None,
-            cost_usd=cost,
+            cost_usd=dollars_known(spent, rehearsed=bool(fields.get("rehearsed"))),
+            unpriced_tokens=spent.unpriced,
             workspace=fields["workspace"],
             batch=bool(fields.get("batch")),
             created_at=float(fields["created"]),
@@ -264,7 +268,9 @@ def _read_result(position: str, fields: Mapping[str, str], document: str | None,
         job_id=fields["job"],
         attempts=int(fields["tried"]),
         tokens=int(fields["tokens"]),
-        cost_usd=0.0 if rehearsed else int(fields["cost"]) / NANO,
+        cost_usd=dollars_known(
+            Counters(cost=int(fields["cost"]), unpriced=int(fields.get("unpriced") or 0)), rehearsed=rehearsed
+        ),
         seconds=float(fields["seconds"]),
         position=position,
     )

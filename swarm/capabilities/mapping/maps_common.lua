@@ -99,10 +99,11 @@ local function end_line(map, job, root)
   if redis.call('ZREM', maps.key(map, 'running'), job) == 0 then return end
   local number = job_field(job, 'map_line')
   local state, text, reason, data, stopped_at, created = fields(root, 'state', 'text', 'reason', 'data', 'stopped_at', 'created')
-  local tokens, cost = 0, count(job_field(job, 'cost'))
+  local tokens, cost, unpriced = 0, count(job_field(job, 'cost')), count(job_field(job, 'unpriced'))
   for _, name in ipairs({ 'input', 'output', 'cache_write', 'cache_read' }) do tokens = tokens + count(job_field(job, name)) end
   add(maps.key(map), 'cost', cost)
   add(maps.key(map), 'tokens', tokens)
+  add(maps.key(map), 'unpriced', unpriced)
   local tried = tonumber(redis.call('HGET', maps.key(map, 'tried'), number))
   local again = #cjson.decode(redis.call('HGET', maps.key(map, 'lines'), number)).attempts > tried
   if again and (state == 'failed' or state == 'timed_out') then
@@ -113,7 +114,7 @@ local function end_line(map, job, root)
     if not completed then redis.call('ZADD', maps.key(map, 'failed'), number, number) end
     add(maps.key(map), completed and 'completed' or 'failed', 1)
     redis.call('XADD', maps.key(map, 'results'), '*', 'kind', 'line', 'line', number, 'job', job, 'state', state, 'text', text or '',
-      'reason', reason or '', 'data', data or '', 'stopped_at', stopped_at or '', 'tokens', tokens, 'cost', string.format('%.0f', cost),
+      'reason', reason or '', 'data', data or '', 'stopped_at', stopped_at or '', 'tokens', tokens, 'cost', string.format('%.0f', cost), 'unpriced', unpriced,
       'tried', tried, 'seconds', NOW - tonumber(created or NOW))
   end
   maps.begin_lines(map)

@@ -16,15 +16,14 @@ from swarm.agent.digests import MOST_REPLY_TOKENS, Sort, ask_for_digest, ask_for
 from swarm.agent.entries import Finished, Redefined, Started
 from swarm.core.errors import Interrupted, SwarmError
 from swarm.core.log import EventLog
-from swarm.core.records import NANO, Counters
+from swarm.core.records import Charge
 from swarm.models import ModelRequest, Usage
-from swarm.models.catalogue import cost_usd, resolve_model
-from swarm.runtime.budget import Prices
+from swarm.models.catalogue import charge_for, resolve_model
+from swarm.runtime.budget import Prices, charge_of
 from swarm.runtime.parts import Parts
 from swarm.runtime.side_requests import complete_aside
 from swarm.runtime.steps import Step
 from swarm.store.outage import RedisError
-from swarm.store.values import reply_counters
 
 log = EventLog("swarm.summaries")
 _TOLD_AGENTS = 30
@@ -95,13 +94,13 @@ class SummaryStep(Step):
                 time.sleep(0.0 if finished is None else 1.0)
             else:
                 return
-            text, counters = self._ask(sort, ask)
-            self._tell(sort, text, counters)
+            text, charge = self._ask(sort, ask)
+            self._tell(sort, text, charge)
         except (SwarmError, RedisError, OSError) as error:
             log.info("summary.not_made", agent_id=agent_id, sort=sort, why=error)
 
-    def _ask(self, sort: Sort, ask: str) -> tuple[str, Counters]:
-        """Return the small model's text and the usage; both empty if it fails."""
+    def _ask(self, sort: Sort, ask: str) -> tuple[str, Charge]:
+        """Return the small model's text, empty if it fails, and the charge."""
         request = ModelRequest(
             model=self._small,
             system=system_of(sort),
@@ -114,17 +113,16 @@ class SummaryStep(Step):
         except (SwarmError, Interrupted) as error:
             # The interrupt is meant for the agent; this thread merely receives it while it waits.
             log.info("summary.not_made", agent_id=self._spec.agent_id, sort=sort, why=error)
-            return "", Counters()
-        cost = cost_usd(reply.model, reply.usage, prices_file=self._prices.file)
-        cost = self._prices.cost(reply.usage) / NANO if cost is None else cost
+            return "", charge_of(error, instead=self._small, prices_file=self._prices.file)
+        charge = charge_for(reply.model, reply.usage, instead=self._small, prices_file=self._prices.file)
         said = " ".join(str(block.get("text", "")) for block in reply.content if block.get("type") == "text")
-        return fit(sort, said), reply_counters(reply.usage, cost, turns=0)
+        return fit(sort, said), charge
 
-    def _tell(self, sort: Sort, text: str, counters: Counters) -> None:
+    def _tell(self, sort: Sort, text: str, charge: Charge) -> None:
         for seconds in _TELL_AGAIN_SECONDS:
             time.sleep(seconds)
             try:
-                self._segment.store.events.show_summary(self._spec.agent_id, sort, text, counters)
+                self._segment.store.events.show_summary(self._spec.agent_id, sort, text, charge)
                 return
             except (RedisError, OSError) as error:
                 log.info("summary.not_told", agent_id=self._spec.agent_id, sort=sort, why=error)

@@ -6,8 +6,8 @@ from collections.abc import Container, Mapping, Sequence
 
 from rich.text import Text
 
-from swarm.cli.output import one_line, show_ago, show_cost, show_number
-from swarm.cli.tree_fold import fold_tree
+from swarm.cli.output import one_line, show_ago, show_number
+from swarm.cli.tree_fold import fold_tree, sum_money
 from swarm.cli.tree_view import LOOKS, Drawing, count_alive
 from swarm.core.records import TERMINAL_STATES
 from swarm.streaming.live.rows import Row
@@ -54,7 +54,7 @@ def sum_up_fleet(rows: Sequence[Row], workers: int) -> str:
         f"{show_number(len(alive), 'job')} of {len(rows)} active",
         f"{sum(row['running'] for row in alive)} agents running, {sum(row['queued'] for row in alive)} queued",
         f"{show_number(workers, 'worker')}",
-        show_cost(sum(row["cost_usd"] for row in rows)),
+        sum_money(rows),
         f"{show_number(sum(row['questions'] for row in rows), 'question')} for you",
     ]
     return " · ".join(parts)
@@ -66,4 +66,4 @@ def _glyph(state: str) -> Text:
 
 
 def _cost(row: Row) -> str:
-    return "rehearsed" if row["rehearsed"] else show_cost(row["cost_usd"])
+    return "rehearsed" if row["rehearsed"] else sum_money([row])

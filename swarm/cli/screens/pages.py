@@ -11,10 +11,11 @@ from textual.app import ComposeResult
 from textual.screen import Screen
 from textual.widgets import Footer, Input, OptionList, RichLog, Static
 
-from swarm.cli.output import one_line, show_cost
+from swarm.cli.output import one_line
 from swarm.cli.screens.lines import agent_lines, job_line, sort_jobs, sum_up_fleet
 from swarm.cli.screens.list_screen import REFRESH_SECONDS, ListScreen
 from swarm.cli.transcript import TranscriptPrinter
+from swarm.cli.tree_fold import sum_money
 from swarm.streaming.live.reader import LiveReader, WatchedJob
 from swarm.streaming.live.rows import Row
 
@@ -91,7 +92,7 @@ class JobScreen(ListScreen):
             self._seen = WatchedJob(self.swarm.store, self._job_id)
         now = self._seen.look()
         job, asking = now.job, {one.agent_id: one for one in now.questions if not one.to}
-        cost = "rehearsed" if job["rehearsed"] else show_cost(job["cost_usd"])
+        cost = "rehearsed" if job["rehearsed"] else sum_money([job])
         told = f"{self._job_id} · {job['state'].replace('_', ' ')} · {len(now.agents)} agents · {cost}"
         lines = agent_lines(list(now.agents.values()), asking, time.time())
         return lambda: self.show(f"{told} · {one_line(job['title'], 120)}", lines)

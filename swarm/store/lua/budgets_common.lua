@@ -22,6 +22,31 @@ function budgets.load(job)
   }
 end
 
+-- Add amounts by counter to the sums of an agent (nil for none), its job and the fleet. Returns whether there are any.
+function budgets.spend(id, job, took)
+  local changed = false
+  for name, by in pairs(took) do
+    if id then add(agent_key(id), name, by) end
+    add(job_key(job), name, by)
+    tally(name, by)
+    changed = true
+  end
+  return changed
+end
+
+-- Charge an agent that loses its process for a model call under way: the entry that journals it, and the sums.
+function budgets.lose_call(id, job, why)
+  local call, gen = fields(id, 'next_call', 'gen')
+  if not call or call == '' then return end
+  local took = cjson.decode(call)
+  local usage = { input_tokens = took.input or 0, output_tokens = took.output or 0, cache_creation_input_tokens = took.cache_write or 0,
+    cache_read_input_tokens = took.cache_read or 0 }
+  agents.append(id, job, agents.journal_length(id) + 1, cjson.encode({ v = 1, kind = 'model_failed', at = NOW, generation = count(gen),
+    error = why, error_kind = 'lost', permanent = false, usage = usage, cost_usd = (took.cost or 0) / 1e9,
+    estimated_usd = (took.cost or 0) / 1e9, unpriced_tokens = took.unpriced or 0, model = field(id, 'model') or '' }))
+  budgets.spend(id, job, took)
+end
+
 -- Nil if these amounts can be reserved now; 'wait' if they could be once current calls are settled; else the exhausted part.
 function budgets.judge(sums, tokens, cost)
   local waits

@@ -45,6 +45,7 @@
 --   teammate    it stays alive after a task
 --   idle        it is parked because it has nothing to do
 --   yielded     it gave up its process for others, which come first
+--   next_call   JSON: what its next model call counts if its reply is lost; '' while no call follows
 --   told_*      the part of its counters that its parent has
 --   earlier*    the answer of the run that its parent asked for, once another sender has continued it
 --   verdicts    the verdicts on its work, JSON
@@ -56,7 +57,7 @@
 -- unknown keys and fields alone, and known ones keep their type and meaning.
 
 local TERMINAL = { completed = true, failed = true, cancelled = true, timed_out = true }
-local COUNTERS = { 'turns', 'tools', 'input', 'output', 'cache_write', 'cache_read', 'cost' }
+local COUNTERS = { 'turns', 'tools', 'input', 'output', 'cache_write', 'cache_read', 'cost', 'estimated', 'unpriced' }
 
 -- State of one call. The library outlives the call, so each call resets all of it, however the previous one ended.
 local P        -- the key prefix

@@ -50,7 +50,8 @@ step('rescue', function(max_deaths, outbox_age_seconds, batch, messages, fresh, 
     local length = agents.journal_length(id)
     -- Deaths at the same journal length are counted; progress resets the count.
     deaths = death_at == tostring(length) and count(deaths) + 1 or 1
-    redis.call('HSET', agent_key(id), 'deaths', deaths, 'death_at', length)
+    budgets.lose_call(id, job, 'its worker died during the reply')
+    redis.call('HSET', agent_key(id), 'deaths', deaths, 'death_at', agents.journal_length(id))
     if deaths >= tonumber(max_deaths) then
       quarantined[#quarantined + 1] = id
       endings.end_agent(id, 'failed', '', 'killed its worker ' .. deaths .. ' times in the same place', true)

@@ -37,11 +37,10 @@ step('show_summary', function(id, kind, text, counters)
   if not job then return 0 end
   summaries.give_back(id, job)
   local took = cjson.decode(counters)
-  for name, by in pairs(took) do
-    add(job_key(job), name, by)
-    tally(name, by)
-    if name ~= 'cost' then add(job_key(job), 'summaries_tokens', by) end
+  for _, name in ipairs({ 'input', 'output', 'cache_write', 'cache_read' }) do
+    if took[name] then add(job_key(job), 'summaries_tokens', took[name]) end
   end
+  budgets.spend(nil, job, took)
   redis.call('HINCRBY', job_key(job), 'summaries', 1)
   if took.cost then add(job_key(job), 'summaries_cost', took.cost) end
   if text == '' then return 0 end

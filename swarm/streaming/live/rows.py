@@ -10,12 +10,13 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from swarm.core.records import NANO, TERMINAL_STATES, VerdictView
+from swarm.core.records import NANO, TERMINAL_STATES, Counters, VerdictView, money_of
 
 Row = dict[str, Any]
 Record = Mapping[str, str | None]
 
 _COUNTS = ("turns", "tools", "input", "output", "cache_write", "cache_read")
+_MONEY = ("cost", "estimated", "unpriced")
 _AGENT_TEXTS = {
     "label": "label",
     "definition": "definition",
@@ -36,12 +37,26 @@ AGENT_FIELDS = (
     *_AGENT_NAMES.values(),
     *_FLAGS,
     *_COUNTS,
-    *("cost", "depth", "needs", "model", "rehearsed", "waited", "unread", "unread_notes", "deaths", "verdicts"),
+    *(
+        "cost",
+        "estimated",
+        "unpriced",
+        "depth",
+        "needs",
+        "model",
+        "rehearsed",
+        "waited",
+        "unread",
+        "unread_notes",
+        "deaths",
+        "verdicts",
+    ),
 )
 """Fields read from an agent's record."""
 JOB_FIELDS = (
     *("root", "title", "digest", "workspace", "state", "reason", "created", "ended", "agents", "unread", "deadline"),
     *("max_running", "max_tokens", "max_cost", "reserved_tokens", "reserved_cost", "cost", "rehearsed", "map"),
+    *("estimated", "unpriced"),
     *_COUNTS,
 )
 """Fields read from a job's record."""
@@ -93,9 +108,9 @@ def job_row(job_id: str, found: Record, *, running: int, queued: int, questions:
 
 
 def _cost(found: Record) -> Row:
-    """Return the paid cost, 0 for a rehearsal, and the cost that counts for limits."""
-    reckoned, rehearsed = _count(found, "cost") / NANO, bool(found["rehearsed"])
-    return {"cost_usd": 0.0 if rehearsed else reckoned, "reckoned_usd": reckoned, "rehearsed": rehearsed}
+    """Return the fields about money, and whether it is a rehearsal."""
+    counted, rehearsed = Counters(**{name: _count(found, name) for name in _MONEY}), bool(found["rehearsed"])
+    return {**money_of(counted, rehearsed=rehearsed), "rehearsed": rehearsed}
 
 
 def _count(found: Record, name: str) -> int:

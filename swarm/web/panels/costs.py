@@ -17,7 +17,7 @@ _STATES = {
 }
 """Event kind → the agent's state after it."""
 _TOKENS = ("input", "output", "cache_write", "cache_read")
-_SUMS = ("turns", "tools", *_TOKENS, "cost_usd", "reckoned_usd")
+_SUMS = ("turns", "tools", *_TOKENS, "cost_usd", "estimated_usd", "unpriced_tokens", "reckoned_usd")
 _SHOWN_AGENTS = 100
 
 
@@ -82,7 +82,7 @@ def sum_below(agents: Mapping[str, Row]) -> dict[str, dict[str, float]]:
     for agent_id in reversed(list(agents)):
         row = agents[agent_id]
         if (above := below.get(row["parent_id"] or "")) is not None:
-            above["below_usd"] += row["cost_usd"] + below[agent_id]["below_usd"]
+            above["below_usd"] += (row["cost_usd"] or 0.0) + below[agent_id]["below_usd"]
             above["below_reckoned_usd"] += row["reckoned_usd"] + below[agent_id]["below_reckoned_usd"]
             above["below_tokens"] += sum(row[name] for name in _TOKENS) + below[agent_id]["below_tokens"]
     return below
@@ -98,4 +98,5 @@ def _group(agents: Iterable[Row], name_of: Callable[[Row], str]) -> list[dict[st
 
 def _sums(rows: Iterable[Row]) -> dict[str, Any]:
     rows = list(rows)
-    return {name: sum(row[name] for row in rows) for name in _SUMS}
+    sums = {name: sum(row[name] or 0 for row in rows) for name in _SUMS}
+    return sums if sums["cost_usd"] or not sums["unpriced_tokens"] else {**sums, "cost_usd": None}

@@ -80,7 +80,7 @@ function Head({ agent, state, tree }) {
     <dl class="facts facts-small">
       <${Fact} name="Turns">${agent.turns}<//><${Fact} name="Tokens">${count(tokens(agent))}<//>
       <${Fact} name="Cached">${cacheShare(agent) || "–"}<//>
-      <${Fact} name="Cost">${cost(spent(agent))}${agent.rehearsed ? html` <span class="aside">rehearsed</span>` : null}${sums?.agents > 1 ? html` <span class="aside">${cost(sums.cost)} with ${sums.agents - 1} below</span>` : null}<//>
+      <${Fact} name="Cost">${cost(spent(agent), agent.unpriced_tokens)}${agent.rehearsed ? html` <span class="aside">rehearsed</span>` : null}${sums?.agents > 1 ? html` <span class="aside">${cost(sums.cost)} with ${sums.agents - 1} below</span>` : null}<//>
       <${Fact} name="In the queue" title="Total time in the queue">${duration(delay)}<//>
       <${Fact} name="Since it began">${agent.started_at ? duration((agent.ended_at ?? now) - agent.started_at) : "–"}<//>
     </dl>

@@ -62,8 +62,10 @@ export function count(number) {
   return `${(number / 1e9).toFixed(1)}G`;
 }
 
-/** Dollars, with enough digits for small amounts. */
-export function cost(dollars) {
+/** Dollars, with enough digits for small amounts; `?` stands for tokens without a known price. */
+export function cost(dollars, unpriced) {
+  if (dollars === null) return "?";
+  if (unpriced) return `${cost(dollars)} + ?`;
   if (!dollars) return "$0";
   if (dollars < 0.0001) return "<$0.0001";
   return `$${dollars.toFixed(dollars < 0.01 ? 4 : dollars < 1 ? 3 : 2)}`;

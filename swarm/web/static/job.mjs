@@ -56,7 +56,7 @@ function Head({ state, failed }) {
     <dl class="facts">
       <${Fact} name="State"><${State} state=${job.state} />${job.reason ? html` <span class="aside">${line(job.reason, 160)}</span>` : null}<//>
       <${Fact} name="Agents">${job.agents}${job.ended_at ? "" : html` <span class="aside">${atWork(job)}</span>`}<//>
-      <${Fact} name="Cost">${cost(spent(job))}${job.rehearsed ? html` <span class="aside">rehearsed</span>` : null}${job.budget_usd ? html` <span class="aside">of ${cost(job.budget_usd)}</span>` : null}<${Meter} of=${job.budget_usd} used=${spent(job)} /><//>
+      <${Fact} name="Cost">${cost(spent(job), job.unpriced_tokens)}${job.rehearsed ? html` <span class="aside">rehearsed</span>` : null}${job.budget_usd ? html` <span class="aside">of ${cost(job.budget_usd)}</span>` : null}<${Meter} of=${job.budget_usd} used=${spent(job)} /><//>
       <${Fact} name="Tokens">${count(tokens(job))}${cacheShare(job) ? html` <span class="aside">${cacheShare(job)} cached</span>` : null}<//>
       <${Fact} name="Turns">${job.turns}<//>
       <${Fact} name="Time">${lasted}<//>

@@ -88,7 +88,7 @@ const JobRow = memo(({ job, age }) => {
     </span>
     <span class="job-figures">
       <span class="figure"><b>${number(job.agents, "agent")}</b> ${job.ended_at ? "" : html`<span>${atWork(job)}</span>`}</span>
-      <span class="figure"><b>${cost(spent(job))}</b>${" "}<span>${[job.budget_usd && `of ${cost(job.budget_usd)}`, job.rehearsed && "rehearsed"].filter(Boolean).join(", ")}</span><${Meter} of=${job.budget_usd} used=${spent(job)} /></span>
+      <span class="figure"><b>${cost(spent(job), job.unpriced_tokens)}</b>${" "}<span>${[job.budget_usd && `of ${cost(job.budget_usd)}`, job.rehearsed && "rehearsed"].filter(Boolean).join(", ")}</span><${Meter} of=${job.budget_usd} used=${spent(job)} /></span>
       <span class="figure"><b>${count(tokens(job))} tokens</b> <span>${share && `${share} cached`}</span></span>
     </span>
   </li>`;

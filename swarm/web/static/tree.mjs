@@ -20,6 +20,7 @@ function sumUp(agents, asking) {
     sums.set(agent.id, {
       agents: 1,
       cost: spent(agent),
+      unpriced: agent.unpriced_tokens,
       tokens: tokens(agent),
       asking: asking.has(agent.id) ? 1 : 0,
       failed: hasFailed(agent.state) ? 1 : 0,

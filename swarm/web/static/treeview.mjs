@@ -112,13 +112,13 @@ const Row = memo(({ row, since, delay, chosen, active, fold }) => {
   const { agent, sums } = row;
   const below = sums.agents - 1;
   const doing = waitsBelow(agent, sums) ? `for ${number(sums.alive - 1, "agent")} below` : aside(agent);
-  const total = below ? `${cost(sums.cost)} with all below, ${cost(spent(agent))} of its own` : `${cost(spent(agent))}`;
+  const total = below ? `${cost(sums.cost, sums.unpriced)} with all below, ${cost(spent(agent), agent.unpriced_tokens)} of its own` : `${cost(spent(agent), agent.unpriced_tokens)}`;
   return html`<div role="treeitem" class="row" id=${`row-${agent.id}`} aria-level=${row.level} aria-posinset=${row.position} aria-setsize=${row.siblings}
       aria-selected=${String(chosen)} aria-expanded=${row.open === null ? undefined : String(row.open)} tabindex=${active ? 0 : -1}
       ref=${(node) => node?.style.setProperty("--level", Math.min(row.level - 1, 8))} onClick=${() => pick(agent.id)}>
     <span class="twist" aria-hidden="true" onClick=${(event) => twist(event, row, fold)}>${row.open === null ? "" : row.open ? "▾" : "▸"}</span>
     <span class="row-top"><span class="row-title">${rowTitle(agent)}</span><${Bubbles} row=${row} />
-      <span class="row-cost" title=${total}>${cost(sums.cost)}<span class="visually-hidden">${below ? " with all below" : ""}</span></span></span>
+      <span class="row-cost" title=${total}>${cost(sums.cost, sums.unpriced)}<span class="visually-hidden">${below ? " with all below" : ""}</span></span></span>
     <span class="row-sub"><${State} agent=${agent} /> ${doing ? html`<span class="row-aside">${line(doing, 160)}</span>` : null}${since ? html`<span class="row-since">${since}</span>` : null}
       <span class="row-figures">${delay ? html`<span class=${`row-delay ${agent.state === "queued" ? "" : "row-delay-past"}`} title="time in the queue">${agent.state === "queued" ? "" : "queued "}${delay}</span>` : null}
         <span title="turns">${number(agent.turns, "turn")}</span><span title="tokens of its own">${count(tokens(agent))} tok</span><span class="row-cache" title="share of its input that came from the prompt cache">${cacheShare(agent) && `${cacheShare(agent)} cached`}</span></span></span>

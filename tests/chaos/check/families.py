@@ -143,14 +143,14 @@ def _check_sums(job: Job) -> Iterator[Fault]:
     told: Counter[str] = Counter(agents=len(job.lives))
     for history in job.lives.values():
         # Summaries are paid for, and are no turns.
-        for reply in entries_of(history, "assistant", "compacted", "compaction_failed"):
-            usage = reply["usage"]
+        for reply in entries_of(history, "assistant", "compacted", "compaction_failed", "model_failed"):
+            usage = reply.get("usage", {})
             told["turns"] += reply["kind"] == "assistant"
             told["input"] += usage.get("input_tokens") or 0
             told["output"] += usage.get("output_tokens") or 0
             told["cache_write"] += usage.get("cache_creation_input_tokens") or 0
             told["cache_read"] += usage.get("cache_read_input_tokens") or 0
-            told["cost"] += round(reply["cost_usd"] * _NANO)
+            told["cost"] += round(reply.get("cost_usd", 0.0) * _NANO)
     for name, amount in told.items():
         if (counted := int(job.record.get(name) or 0)) != amount:
             yield Fault("wrong", "sum", job.id, f"the job counts {name} {counted}, its journals {amount}")

@@ -10,7 +10,7 @@ const FIGURES = [
   ["Cache read", (sums) => count(sums.cache_read)],
   ["Output", (sums) => count(sums.output)],
   ["Cached", (sums) => cacheShare(sums) || "–"],
-  ["Cost", (sums) => cost(sums.cost_usd)],
+  ["Cost", (sums) => cost(sums.cost_usd, sums.unpriced_tokens)],
 ];
 
 /** The data of a rehearsal, with the cost that counts for limits in place of the paid cost, 0. */
@@ -23,7 +23,7 @@ function reckon(data) {
 export default function Cost({ data: given, job, open }) {
   const data = job.rehearsed ? reckon(given) : given;
   const { total, limits } = data;
-  return html`<p class="cost-sum"><b>${cost(total.cost_usd)}</b> ${job.rehearsed ? "is the cost with a model: this was rehearsed, " : ""}${limits.budget_usd ? `of ${cost(limits.budget_usd)}` : "without a budget"}${limits.reserved_usd > 0 ? `, ${cost(limits.reserved_usd)} reserved for calls under way` : ""};
+  return html`<p class="cost-sum"><b>${cost(total.cost_usd, total.unpriced_tokens)}</b>${total.estimated_usd ? `, of which ${cost(total.estimated_usd)} estimated` : ""} ${job.rehearsed ? "is the cost with a model: this was rehearsed, " : ""}${limits.budget_usd ? `of ${cost(limits.budget_usd)}` : "without a budget"}${limits.reserved_usd > 0 ? `, ${cost(limits.reserved_usd)} reserved for calls under way` : ""};
       ${" "}${count(tokens(total))} tokens${limits.max_tokens ? ` of ${count(limits.max_tokens)}` : ""}${cacheShare(total) && `, ${cacheShare(total)} of the input from the cache`}</p>
     <${Table} title="By definition" first="Definition" rows=${data.by_definition} name=${(row) => html`${line(row.name, 60)} <span class="aside">${number(row.agents, "agent")}</span>`} most=${total.cost_usd} />
     <${Table} title="By model" first="Model" rows=${data.by_model} name=${(row) => line(row.name, 60) || "unknown"} most=${total.cost_usd} />
