@@ -24,7 +24,7 @@ class WorkerRelease(BaseModel, frozen=True):
 
     worker: str
     node: str
-    """Its name in Celery."""
+    """The worker's name in Celery."""
     host: str
     version: str
     format: int
@@ -34,9 +34,9 @@ class WorkerRelease(BaseModel, frozen=True):
     leaves_jobs: int = 0
     """Jobs of those agents."""
     older: bool
-    """It is to be upgraded to this release."""
+    """The worker must be upgraded to this release."""
     newer: bool
-    """It is of a newer release than this one."""
+    """The worker has a newer release than this one."""
 
 
 class Upgrade(BaseModel, frozen=True):

@@ -378,4 +378,4 @@ class Interrupted(BaseException):
     """
 
     told: Any = None
-    """As of a `ModelError`."""
+    """What a failed reply has cost, as told so far; see `ModelError`."""

@@ -23,7 +23,7 @@ class KeyFate(NamedTuple):
     told: str = ""
     """How it is applied, or why not."""
     guards: bool = False
-    """It restricts agents there."""
+    """The key restricts agents in its own system."""
 
 
 _UNKNOWN = KeyFate("not applied", "unknown here")

@@ -33,7 +33,7 @@ class Problem(BaseModel):
     message: str
     remedy: str
     guards: bool = False
-    """It would restrict agents."""
+    """The lost entry would restrict agents."""
 
     def __str__(self) -> str:
         place = self.path if self.line is None else f"{self.path}:{self.line}"

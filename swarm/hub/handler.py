@@ -1,4 +1,4 @@
-"""What all requests to the hub share: the token, the room, and refusals."""
+"""The common part of requests to the hub: the token, the room, and refusals."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class RemoteObjects(Objects):
     @cached_property
     def _store(self) -> Any:
         try:
-            # Whoever sets an endpoint without TLS means it.
+            # An endpoint without TLS was set on purpose.
             options = {"connect_timeout": "10s", "timeout": "120s", "allow_http": True}
             return self._library.store.from_url(self._url, client_options=options)
         except (self._library.exceptions.BaseError, ValueError) as error:

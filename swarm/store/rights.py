@@ -42,7 +42,7 @@ def make_user(role: Role, prefix: str, database: int) -> str:
 
 
 def _base(role: Role) -> list[str]:
-    # What is taken away must follow all that was given by category.
+    # Withdrawn rights must follow all that was given by category.
     own = _COMMANDS[role].split()
     given = [one for one in own if one.startswith("+@")]
     return [*given, *_COMMON.split(), *(one for one in own if one not in given)]

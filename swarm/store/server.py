@@ -1,4 +1,4 @@
-"""What a Redis server must be, and whether this one is: its version, kind, memory policy and persistence, and its user's rights."""
+"""Judge whether a Redis server is fit for a swarm: its version, kind, memory policy and persistence, and its user's rights."""
 
 from __future__ import annotations
 

@@ -226,7 +226,7 @@ class SweepTurn:
     next_end: float | None
     """Seconds until the next lease expires unless renewed; None: no agent is running."""
     effect: Signals = Signals()
-    """What waited for room in Redis and goes on."""
+    """Work that waited for room in Redis and goes on."""
 
 
 @dataclass(frozen=True)
@@ -244,7 +244,7 @@ class KeptOutput:
     dropped: Sequence[str] = ()
     """Keys of older outputs that made room."""
     over: Literal["", "agent", "job", "Redis"] = ""
-    """Whose bound left no room: the output was not kept."""
+    """The bound that left no room, if the output was not kept."""
     bound: int = 0
     """That bound in bytes."""
 

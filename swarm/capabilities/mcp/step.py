@@ -70,7 +70,7 @@ class Servers(Step):
         if not self.all or fits:
             return ""
         segment.store.agents.need(segment.claim, needs_of(segment.claim.spec, serving=True, servers=self.at_home))
-        return "its worker lacks what its MCP servers need"
+        return "its worker lacks support for its MCP servers"
 
     def clear(self) -> None:
         spec, settings = self._segment.spec, self._segment.settings
@@ -90,7 +90,7 @@ class Servers(Step):
 
     @cached_property
     def _offered(self) -> set[str]:
-        """What any worker offers."""
+        """Capabilities that any worker offers."""
         return {name for has in read_workers(self._segment.store.fleet.workers().values()) for name in has.offers}
 
     @cached_property

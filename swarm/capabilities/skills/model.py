@@ -60,7 +60,7 @@ class Skill(BaseModel):
 
     name: str
     folder: str = ""
-    """Its other name: the one of its folder, if that differs."""
+    """The folder's name, if it differs."""
     description: str = ""
     """The skill's purpose and use, from which an agent chooses."""
     kind: Literal["skill", "command"] = "skill"

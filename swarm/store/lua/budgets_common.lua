@@ -80,7 +80,7 @@ function budgets.serve(job)
     local verdict = budgets.judge(sums, tokens, cost)
     if verdict == 'wait' then return end
     if not verdict then
-      -- Its next step reserves them; whoever is behind it waits for their settlement.
+      -- Its next step reserves them; the agents behind it wait for their settlement.
       for part, wanted in pairs({ [sums.tokens] = tokens, [sums.cost] = cost }) do
         if part.max then part.left, part.held = part.left - wanted, part.held + wanted end
       end
