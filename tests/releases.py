@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,17 +15,24 @@ from tests.needs import need
 ROOT = Path(__file__).parents[1]
 _PARTS = ("swarm", "tasks", "mailbox")
 _RELEASE = "swarm/core/release.py"
+_VERSION = re.compile(r'^VERSION = "(.+)"', re.M)
 NEXT_VERSION, NEXT_FORMAT = "99.0.0", FORMAT + 1
 MOOD = "mood"
 """The field that the next release has added to an agent's specification and to each journal entry."""
 
 
 def last_release(folder: Path) -> Path:
-    """Unpack the last release: the newest tag `v*`, else the commit that set today's version, else the last commit."""
+    """Unpack the last release: the newest tag `v*`, else the commit that set the newest version without `.dev`, else the last commit."""
     need((ROOT / ".git").exists(), "the repository's history", "this is a copy without it")
     tags = _git("tag", "--list", "v*", "--merged", "HEAD", "--sort=-version:refname").split()
-    set_by = _git("log", "-1", "--format=%H", f'-SVERSION = "{VERSION}"', "--", _RELEASE).split()
-    [commit] = tags[:1] or set_by or ["HEAD"]
+    commits = _git("log", "--format=%H", "--", _RELEASE).split()
+    versions = {
+        commit: found[1] for commit in commits if (found := _VERSION.search(_git("show", f"{commit}:{_RELEASE}")))
+    }
+    released = [commit for commit in commits if ".dev" not in versions.get(commit, ".dev")]
+    # The oldest commit of the newest version set it.
+    set_by = [commit for commit in released if versions[commit] == versions[released[0]]]
+    [commit] = tags[:1] or set_by[-1:] or ["HEAD"]
     folder.mkdir()
     archive = subprocess.run(["git", "archive", commit, *_PARTS], cwd=ROOT, check=True, capture_output=True).stdout
     subprocess.run(["tar", "-x", "-C", folder], input=archive, check=True)

@@ -134,7 +134,7 @@ def _explain(tool: str, text: str | None, prepared: PreparedJob, settings: Setti
     backend = choose_backend(settings.sandbox)
     sandboxed = isinstance(backend, Backend)
 
-    names = tuple(name for part in prepared.project.parts.values() for name in part.names_of(row_of(name), given))
+    names = tuple(each for part in prepared.project.parts.values() for each in part.names_of(row_of(name), given))
 
     def describe(rules: Rules) -> JudgedCall:
         described = describe_call(name, given, spec, rules=rules, mode=spec.mode, sandboxed=sandboxed)

@@ -101,9 +101,9 @@ class Blows:
         """Whether that blow would leave somebody to go on; a group without a replica waits for one."""
         return kind not in ("failover", "switch") or (isinstance(self._server, Group) and self._server.is_whole())
 
-    def strike(self, kind: str) -> None:
-        """Deal one blow; one that finds nobody to hit is not counted."""
-        at = time.time()
+    def strike(self, kind: str) -> bool:
+        """Deal one blow; returns whether it found somebody to hit. Only then it counts."""
+        at, before = time.time(), len(self.dealt)
         match kind:
             case "child" | "worker" | "drain" | "stop":
                 worker = self._hit_worker(kind)
@@ -115,6 +115,7 @@ class Blows:
             case _:
                 self._hit_redis(kind)
                 self.dealt.append(Blow(kind, at, None, time.time()))
+        return len(self.dealt) > before
 
     def tend(self, *, finish: bool = False) -> None:
         """Let go on who was stopped for long enough (or at all), note who has left, and replace who ended without being told to."""

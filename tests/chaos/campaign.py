@@ -164,9 +164,8 @@ class Campaign:
         if now < self._next_at or (now >= until and not self._planned):
             return
         kind = self._planned[-1] if self._planned else self._chance.choice(self.plan.kinds)
-        if self._blows.can_strike(kind):
+        if self._blows.can_strike(kind) and self._blows.strike(kind):
             self._planned = self._planned[:-1]
-            self._blows.strike(kind)
         self._next_at = time.monotonic() + self._chance.uniform(*self.plan.rest_seconds)
 
     def _listen(self, job: Job) -> None:
