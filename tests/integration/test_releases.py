@@ -146,7 +146,7 @@ def test_an_older_sweep_keeps_no_newer_one_from_its_turn(unmanned: Fleet, monkey
         newer.load(store.keyspace.client, store.now())
     for turn in (1, 0):
         assert store.leases.begin_sweep("old", 60, 60).is_mine == bool(turn)
-        assert store.keyspace.run("begin_sweep", "new", 60, 120, 8, library=newer)[0] == turn
+        assert store.keyspace.run("begin_sweep", "new", 60, 120, 8, 0.85, library=newer)[1] == turn
 
 
 def test_what_one_format_writes_has_one_form(tmp_path: Path) -> None:
