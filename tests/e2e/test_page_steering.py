@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import pytest
+
 from swarm.core.ids import root_agent_id
 from tests.e2e.browser import Tab, expect
 from tests.e2e.page_world import Site
