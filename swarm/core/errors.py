@@ -46,7 +46,7 @@ class RedisFull(TransientError):
         room = f"{used / 2**20:,.0f} of {most / 2**20:,.0f} MiB" if used and most else "all of its memory"
         super().__init__(
             f"Redis uses {room}, so nothing new can start. Work that runs goes on, and its end or `swarm cancel` is always "
-            "possible. Raise maxmemory, or lower SWARM_RETENTION_SECONDS for later jobs."
+            "possible. Raise maxmemory, or remove ended jobs: `swarm forget --older-than 7d`."
         )
 
 

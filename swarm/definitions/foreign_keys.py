@@ -58,7 +58,7 @@ KEYS: Mapping[System, Mapping[str, KeyFate]] = {
         "skills": KeyFate("applied", "addresses are not fetched"),
         "model": KeyFate("not applied", "use --model or SWARM_MODEL"),
         "default_agent": KeyFate("not applied", "use --agent"),
-        **dict.fromkeys(("plugin", "plugins"), KeyFate("not applied", "plugins are not read", guards=True)),
+        **dict.fromkeys(("plugin", "plugins"), KeyFate("not applied", "plugins are not read")),
     },
     "codex": {
         **dict.fromkeys(("agents", "mcp_servers", "hooks", "profile", "profiles"), KeyFate("applied")),

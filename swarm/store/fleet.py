@@ -63,8 +63,8 @@ class FleetStore:
 
     def full(self) -> str:
         """Why nothing new starts: Redis is nearly full; empty if it has room."""
-        used, _, most = (self._keyspace.client.get(self._keyspace.key("full")) or "").partition(" ")
-        return str(RedisFull(int(used), int(most))) if used else ""
+        lack = self._keyspace.run("room")
+        return str(RedisFull(*lack)) if lack else ""
 
     def hub_mark(self, *, make: bool = False) -> str:
         """The mark by which a hub knows this Redis; empty if there is none. With `make`, make a missing one."""

@@ -12,7 +12,8 @@ import pytest
 
 from swarm import Settings
 from swarm.cli.doctor import run_checks
-from swarm.core.errors import RedisFull
+from swarm.core.errors import RedisFull, UnknownAgent
+from swarm.store.forgetting import Forgetting
 from swarm.store.values import KeptOutput, OutputBounds
 from tests.fleet import Fleet
 from tests.job_world import StoredJob, open_store
@@ -39,7 +40,7 @@ def test_a_redis_without_memory_stops_work_and_loses_nothing(fleet: Fleet) -> No
     assert worker.process.poll() is None
 
 
-def test_a_job_is_cancelled_in_a_full_redis(fleet: Fleet) -> None:
+def test_a_job_is_cancelled_and_forgotten_in_a_full_redis(fleet: Fleet) -> None:
     fleet.start_worker(2)
     job = fleet.submit("TREE depth=2 fanout=3 steps=30", fleet.rehearse(latency_seconds=0.1))
     wait_for("work is going on", lambda: job.view().turns > 5)
@@ -49,6 +50,9 @@ def test_a_job_is_cancelled_in_a_full_redis(fleet: Fleet) -> None:
     assert job.view().state == "cancelled"
     wait_for("all of it has ended", lambda: all(agent.ended for agent in job.agents()))
     wait_for("its processes are free", lambda: not fleet.swarm.store.leases.busy())
+    Forgetting(fleet.swarm.store.keyspace).forget(job.id)
+    with pytest.raises(UnknownAgent):
+        job.view()
 
 
 def test_near_its_limit_no_job_and_no_child_starts_and_then_all_goes_on(fleet: Fleet) -> None:

@@ -14,4 +14,4 @@ step('forget_job', function(job)
   -- A map of this id has a record of its own.
   if not jobs.is_there(job) then jobs.drop(job) end
   return { 'done' }
-end)
+end, { when_full = true })

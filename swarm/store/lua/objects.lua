@@ -5,4 +5,4 @@ step('hold_objects', function(job) jobs.hold(job) end)
 step('orphans', function() return redis.call('ZRANGE', P .. ':orphans', 0, 99) end, { reads = true })
 
 -- Note that a forgotten job's objects are deleted.
-step('objects_deleted', function(job) redis.call('ZREM', P .. ':orphans', job) end)
+step('objects_deleted', function(job) redis.call('ZREM', P .. ':orphans', job) end, { when_full = true })
