@@ -228,13 +228,14 @@ def _check_redis(settings: Settings) -> Check:
     assert settings.redis_url is not None
     try:
         info = ping_server(settings)
+        full = Swarm(settings).store.fleet.full()
     except ConfigurationError as error:
         return Check("Redis", False, "cannot be used", str(error))
     except (SwarmError, RedisError) as error:
         return Check("Redis", False, "does not answer", str(error))
     faults = find_faults(info, replicated=settings.redis_url.startswith("sentinel:"))
     found = f"{info.get('redis_version', 'a version unknown')} at {hide_password(settings.redis_url)}"
-    worries = [full] if (full := Swarm(settings).store.fleet.full()) else []
+    worries = [full] if full else []
     worries += [f"{fault.found}: {fault.remedy}" for fault in faults]
     return Check("Redis", not worries, found, "; ".join(worries), needed=False)
 

@@ -125,9 +125,12 @@ def test_a_client_before_any_worker_is_told_that_a_worker_brings_the_steps(serve
 
 
 def test_a_right_that_is_missing_is_named_with_the_command_that_prints_it(server: _Server, tmp_path: Path) -> None:
-    server.client().execute_command("ACL", "SETUSER", "swarm-worker", "-info", "-fcall")
+    server.client().execute_command("ACL", "SETUSER", "swarm-worker", "-info")
     check = _redis_check(server.url_of("worker"))
     assert not check.ok and not check.needed and "swarm redis-acl" in check.remedy
+    server.client().execute_command("ACL", "SETUSER", "swarm-worker", "-fcall")
+    check = _redis_check(server.url_of("worker"))
+    assert not check.ok and check.needed and "swarm redis-acl" in check.remedy
     swarm = Swarm(Settings(redis_url=server.url_of("worker"), state_dir=tmp_path / "s"))
     with pytest.raises(ConfigurationError, match=r"may not run the step .*fcall.*swarm redis-acl"):
         swarm.submit("go", agent="general-purpose", workspace=tmp_path)
