@@ -186,7 +186,13 @@ rules:
     return server, jobs
 
 
-@pytest.mark.parametrize("away", [_down, _hung, _busy, _full, _demoted, _locked, _unable_to_save, _loading])
+@pytest.mark.parametrize(
+    "away",
+    [
+        *(_down, _hung, _full, _locked),
+        *(pytest.param(away, marks=pytest.mark.long) for away in (_busy, _demoted, _unable_to_save, _loading)),
+    ],
+)
 def test_what_was_paid_for_and_what_a_command_said_outlast_an_outage(fleet: Fleet, away) -> None:  # type: ignore[no-untyped-def]
     worker = fleet.start_worker(2)
     server, jobs = _paid_calls(fleet)

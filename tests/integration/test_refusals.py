@@ -9,6 +9,7 @@ import random
 from functools import partial
 
 import pytest
+import redis
 from click.testing import Result
 from typer.testing import CliRunner
 
@@ -21,7 +22,11 @@ from tests.asking import CLASS, RESERVATION, Asking, pass_time, play, read_class
 from tests.fleet import Fleet
 from tests.job_world import JobWorld
 
+PLAYED = pytest.mark.parametrize("store", [redis.Redis], ids=["once"], indirect=True)
+"""A minute of many agents is thousands of steps. That a repeated step changes nothing is shown by the tests of single steps."""
 
+
+@PLAYED
 def test_one_early_refusal_of_242_requests_costs_hardly_any_time(store: Store, unmanned: Fleet) -> None:
     store.fleet.staff("worker", 6, 3_600)
     none = play(Asking(store, unmanned, 61), 242, lambda number, at: None)
@@ -31,6 +36,7 @@ def test_one_early_refusal_of_242_requests_costs_hardly_any_time(store: Store, u
     assert one.seconds < 1.2 * none.seconds
 
 
+@PLAYED
 def test_single_refusals_now_and_then_are_never_taken_for_a_limit(store: Store, unmanned: Fleet) -> None:
     store.fleet.staff("worker", 6, 3_600)
     chance = random.Random(7)
@@ -53,6 +59,7 @@ class _Limited:
         return None if self.level >= 0 else max(0.1, -self.level * 60 / self.limit)
 
 
+@PLAYED
 def test_a_limit_that_nobody_states_is_found_where_refusals_are_repeated(store: Store, unmanned: Fleet) -> None:
     store.fleet.staff("worker", 24, 3_600)
     run = play(Asking(store, unmanned, 60), 10_000, _Limited(120).refuse, seconds=300, reply=1.5)
