@@ -276,13 +276,13 @@ def test_words_come_as_they_are_generated_while_somebody_looks_and_only_then(sit
 def test_the_rows_of_all_jobs_come_as_they_change(site: Site) -> None:
     jobs = site.flower.read("jobs")
     with site.flower.stream(f"jobs=1&feed={jobs['feed']}") as stream:
-        job = site.tell("be quick")
+        job = site.tell("take 20 steps")
         states: list[str] = []
         while "completed" not in states:
             states += [row["state"] for row in stream.until("patch", "jobs").data["jobs"] if row["id"] == job.id]
     assert states[0] == "running"
     [row] = [row for row in site.flower.read("jobs")["jobs"] if row["id"] == job.id]
-    assert (row["group"], row["agents"], row["turns"]) == ("ended", 1, 1)
+    assert (row["group"], row["agents"], row["turns"]) == ("ended", 1, 21)
     newer = site.tell("be quick")
     newest = site.flower.read("jobs?count=1")
     older = site.flower.read(f"jobs?count=1&before={newest['last']}")

@@ -139,8 +139,8 @@ if os.fork() == 0:
     for place in (f"/proc/{pid}/environ", f"/proc/{os.getpid()}/environ"):
         ran = subprocess.run(["cat", place], capture_output=True)
         print(ran.returncode != 0 and not ran.stdout, flush=True)
-    argv = ["sh", "-c", "echo; exec cat"]
-    command = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={"SWARM_SHELL_ID": "shell_1"})
+    command = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, env={"SWARM_SHELL_ID": "shell_1"})
+    command.stdin.write(b"it has begun\\n")
     command.stdout.readline()
     with open(f"/proc/{command.pid}/environ") as file:
         print("shell_1" in file.read(), flush=True)
