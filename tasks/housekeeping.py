@@ -39,7 +39,7 @@ _LEFTOVERS_SECONDS = 600.0
 
 
 class Leftovers:
-    """Deletes the objects of jobs that have expired, in a process of its own: a library for them may not survive a later fork."""
+    """Deletes objects that nothing needs any more, in a process of its own: a library for them may not survive a later fork."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -16,7 +16,7 @@ import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, partial
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,7 @@ from swarm.core.settings import Settings, load_settings
 from swarm.local.records import read_job
 from swarm.models import Model
 from swarm.models.interruption import interrupt_reading
+from swarm.objects import open_shared_objects
 from swarm.permissions.sandbox import Backend, NoSandbox, choose_backend, close_to_others
 from swarm.runtime.additions import WorkerPart
 from swarm.runtime.segment import Stop
@@ -58,7 +59,8 @@ class Runtime:
         self.settings = settings
         find_outside_tools(settings.tools)
         self.additions: list[WorkerPart] = [load(one.worker)(settings) for one in capabilities().values() if one.worker]
-        self.store = Store(connect(settings, timeout_seconds=WORKER_TIMEOUT_SECONDS), settings.key_prefix)
+        client = connect(settings, timeout_seconds=WORKER_TIMEOUT_SECONDS)
+        self.store = Store(client, settings.key_prefix, partial(open_shared_objects, settings))
         self.disk = Disk(self.store.keyspace, settings.durability)
         self._models: dict[str | None, AnthropicModel] = {}
         self._lock = threading.Lock()

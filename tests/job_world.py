@@ -25,15 +25,16 @@ from swarm.capabilities.team.teams import Teams
 from swarm.core.ids import child_agent_id, new_job_id, root_agent_id
 from swarm.definitions.catalogue import load_catalogue
 from swarm.mailbox import Message, render_mail
+from swarm.objects.port import Objects
 from swarm.store.slots import CallEnd
 from swarm.store.store import Store
 from swarm.store.values import Claim, GoOn, Signals
 from tests.fleet import Fleet
 
 
-def open_store(fleet: Fleet, kind: type[redis.Redis] = redis.Redis) -> Store:
+def open_store(fleet: Fleet, kind: type[redis.Redis] = redis.Redis, objects: Objects | None = None) -> Store:
     """A swarm of its own in the fleet's Redis."""
-    return Store(kind.from_url(fleet.url, decode_responses=True), f"t{secrets.token_hex(4)}")
+    return Store(kind.from_url(fleet.url, decode_responses=True), f"t{secrets.token_hex(4)}", lambda: objects)
 
 
 def count_commands(store: Store, act: Callable[[], Any]) -> int:

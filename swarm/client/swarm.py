@@ -15,6 +15,7 @@ import copy
 import json
 import secrets
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from swarm.agent.entries import Entry, Exchanged, Mail
@@ -29,6 +30,7 @@ from swarm.core.log import EventLog
 from swarm.core.records import AgentView, JobView, ListedState
 from swarm.core.settings import Settings, load_settings
 from swarm.mailbox import USER
+from swarm.objects import open_shared_objects
 from swarm.permissions.ceiling import UNLIMITED, Ceiling, Privileges
 from swarm.permissions.modes import AFTER_PLAN, MODES
 from swarm.store.connection import connect, hide_password, redis_url
@@ -55,7 +57,9 @@ class Swarm:
 
     def __init__(self, settings: Settings | None = None, *, tell: Callable[[str], None] | None = None) -> None:
         self.settings = settings or load_settings()
-        self.store = Store(connect(self.settings), self.settings.key_prefix)
+        self.store = Store(
+            connect(self.settings), self.settings.key_prefix, partial(open_shared_objects, self.settings)
+        )
         self.ends = JobEnds(self.store.streams)
         """The ends of jobs, for waits."""
         self.ceiling: Ceiling = UNLIMITED

@@ -43,6 +43,7 @@ def check_hub(url: str) -> str:
 SHARED = {
     *(
         "hub",
+        "objects",
         "key_prefix",
         "provider",
         "model",
@@ -150,7 +151,8 @@ class Settings(BaseSettings):
     """The hub's password; it is sent to no other URL."""
     objects: str | None = None
     """Store for content too large for Redis, the same for all hosts: an absolute folder, or a URL (`s3://bucket/path`, `gs://`, `az://`)
-    with the extra `objects`. Unset: the hub if it is a `swarm hub`, else a folder in `state_dir`."""
+    with the extra `objects`. Unset: the hub if it is a `swarm hub`, else a folder in `state_dir`; with a Redis that other hosts can reach,
+    that folder gets no outputs of agents, which then stay in Redis."""
     snapshots: bool = False
     """Without a hub: store a snapshot of the workspace on the worker's host after each call that may change it."""
     workspaces: str | None = None
@@ -209,7 +211,7 @@ class Settings(BaseSettings):
     full_share: float = Field(default=0.85, gt=0, le=1)
     """Worker: share of Redis' `maxmemory` (without one, of its host's memory) above which no new job or child starts."""
     agent_outputs_mib: int = Field(default=32, gt=0)
-    """Worker: most space for long outputs that one agent keeps in Redis; above it the oldest are dropped, and the agent is told."""
+    """Worker: most space for long outputs that one agent keeps; above it the oldest are dropped, and the agent is told."""
     job_outputs_mib: int = Field(default=256, gt=0)
     """Worker: most space for long outputs that all agents of a job keep."""
     checkouts_mib: int = Field(default=20_480, gt=0)

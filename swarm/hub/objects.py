@@ -1,6 +1,7 @@
 """Objects of jobs: `/FOLDER/JOB.git/swarm/DIGEST`, a file in the job's repository, which counts to its share and goes with it.
 
-`PUT` takes content with that SHA-256 and writes it atomically; `GET` sends it or a range of it, `HEAD` says whether it exists.
+`PUT` takes content with that SHA-256 and writes it atomically; `GET` sends it or a range of it, `HEAD` says whether it exists,
+`DELETE` removes it.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ OBJECT = rf"{PLACE}\.git/swarm/([0-9a-f]{{64}})"
 class ObjectHandler(HubHandler, StaticFileHandler):
     """Handles a request for one object."""
 
-    SUPPORTED_METHODS = ("GET", "HEAD", "PUT")
+    SUPPORTED_METHODS = ("GET", "HEAD", "PUT", "DELETE")
 
     def initialize(self, hub: Hub) -> None:  # type: ignore[override]
         """Serve files of the hub's folder."""
@@ -46,6 +47,8 @@ class ObjectHandler(HubHandler, StaticFileHandler):
         self.require_token()
         place, digest = RepositoryPlace(*self.path_args[:2]), self.path_args[2]
         self._place, self._path = place, place.below(self.hub.repositories.folder) / "swarm" / digest
+        if self.request.method == "DELETE":
+            return
         if self.request.method != "PUT":
             # The file handler finds the file by this.
             self.path_args = [str(self._path.relative_to(self.root))]
@@ -78,6 +81,16 @@ class ObjectHandler(HubHandler, StaticFileHandler):
         self.hub.repositories.count(self._place, self._size)
         log.info("hub.object", repository=self._place, bytes=self._size)
         self.set_status(201)
+
+    async def delete(self, folder: str, job: str, digest: str) -> None:
+        """Delete the object; answers 404 if there is none."""
+        try:
+            size = self._path.stat().st_size
+            self._path.unlink()
+        except FileNotFoundError:
+            self.refuse(404, "there is no such object")
+        self.hub.repositories.count(self._place, -size)
+        self.set_status(204)
 
     def _keep(self) -> None:
         assert self._file is not None and self._new is not None

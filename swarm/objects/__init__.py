@@ -4,7 +4,7 @@ Guarantees:
 
 - An object is written whole or not at all, and never changed. Writing it again changes nothing.
 - Content read whole is checked against its name. A part is checked by the store alone.
-- Jobs share no objects, so all of a job's objects can be deleted at once.
+- Jobs share no objects, so all of a job's objects can be deleted at once, and one alone.
 """
 
 from __future__ import annotations
@@ -31,6 +31,12 @@ def open_objects(settings: Settings) -> Objects:
     from swarm.objects.remote import RemoteObjects
 
     return RemoteObjects(where)
+
+
+def open_shared_objects(settings: Settings) -> Objects | None:
+    """As `open_objects`, if all workers of the fleet reach that store; else None."""
+    is_one_host = settings.redis_url is None or settings.redis_url.startswith("unix:")
+    return open_objects(settings) if settings.objects or is_swarm_hub(settings.hub) or is_one_host else None
 
 
 def is_swarm_hub(url: str | None) -> bool:

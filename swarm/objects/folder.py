@@ -46,6 +46,10 @@ class FolderObjects(Objects):
         with self._explained(), suppress(FileNotFoundError):
             shutil.rmtree(self._folder / owner)
 
+    def _discard(self, owner: str, digest: str) -> None:
+        with self._explained():
+            (self._folder / owner / digest).unlink(missing_ok=True)
+
     @contextmanager
     def _explained(self) -> Iterator[None]:
         try:

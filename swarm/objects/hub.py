@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,10 @@ class HubObjects(Objects):
 
     def _remove(self, owner: str) -> None:
         """Do nothing: the hub removes all that it has of a job once the job is forgotten."""
+
+    def _discard(self, owner: str, digest: str) -> None:
+        with suppress(ObjectMissing):
+            self._ask("DELETE", owner, digest)
 
     @cached_property
     def _client(self) -> httpx2.Client:

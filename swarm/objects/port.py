@@ -45,6 +45,10 @@ class Objects(ABC):
         """Delete all objects of a job; it need not have any."""
         self._remove(_checked(owner))
 
+    def discard(self, owner: str, digest: str) -> None:
+        """Delete one object of a job; it need not exist."""
+        self._discard(_checked(owner), _named(digest))
+
     @abstractmethod
     def _write(self, owner: str, digest: str, content: Content) -> None: ...
 
@@ -56,6 +60,9 @@ class Objects(ABC):
 
     @abstractmethod
     def _remove(self, owner: str) -> None: ...
+
+    @abstractmethod
+    def _discard(self, owner: str, digest: str) -> None: ...
 
 
 def _checked(owner: str) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import Any
 
@@ -50,6 +50,10 @@ class RemoteObjects(Objects):
         with self._explained(owner, ""):
             for part in self._library.list(self._store, f"{owner}/", chunk_size=1000):
                 self._library.delete(self._store, [each["path"] for each in part])
+
+    def _discard(self, owner: str, digest: str) -> None:
+        with suppress(ObjectMissing), self._explained(owner, digest):
+            self._library.delete(self._store, f"{owner}/{digest}")
 
     @cached_property
     def _library(self) -> Any:

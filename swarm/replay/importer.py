@@ -10,6 +10,7 @@ from swarm.core.records import OpenState
 from swarm.replay.past import Past, PastAgent
 from swarm.replay.shared_state import Shared
 from swarm.replay.store import PastStore
+from swarm.store.outputs import OutputStore
 from swarm.store.store import Store
 from swarm.store.values import Signals
 
@@ -50,7 +51,7 @@ def import_past(
     for digest, text in past.documents.items():
         records.import_past("document", {"digest": digest, "text": text})
     for place, agent in enumerate(past.agents.values()):
-        _import_agent(records, agent, place)
+        _import_agent(records, store.outputs, agent, place)
     _import_messages(records, "events", "", past.events)
     for part in shared.parts() if shared is not None else ():
         records.import_past("shared", part)
@@ -66,7 +67,7 @@ def import_past(
     return records.plant_job(request)
 
 
-def _import_agent(records: PastStore, agent: PastAgent, place: int) -> None:
+def _import_agent(records: PastStore, outputs: OutputStore, agent: PastAgent, place: int) -> None:
     at = float(agent.fields.get("created", 0)) + place * 1e-6
     # The step that appends entries sets the journal's length.
     fields = {name: value for name, value in agent.fields.items() if name != "length"}
@@ -77,7 +78,7 @@ def _import_agent(records: PastStore, agent: PastAgent, place: int) -> None:
         records.import_past("entries", {"id": agent.id, "entries": entries})
     _import_messages(records, "mail", agent.id, agent.mail)
     for key, text in agent.outputs.items():
-        records.import_past("outputs", {"id": agent.id, "texts": {key: text}})
+        records.import_past("output", {"id": agent.id, "key": key, **outputs.place(records.job_id, text)})
 
 
 def _import_messages(records: PastStore, what: str, owner: str, messages: Sequence[Any]) -> None:

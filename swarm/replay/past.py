@@ -111,7 +111,7 @@ def read_past(store: Store, job_id: str) -> Past:
             for name in ("prefix", "instructions") if entry.document["kind"] in ("started", "redefined") else ():
                 _take_document(store, past, entry.document.get(name, ""))
         agent.mail = records.stream("mail", agent_id)
-        agent.outputs = records.outputs(agent_id)
+        agent.outputs = dict(store.outputs.all(agent_id))
     past.events = records.stream("events", job_id)
     return past
 

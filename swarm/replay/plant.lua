@@ -25,7 +25,7 @@ end
 --     agent     id, parent, fields, at
 --     entries   id, entries: {number, seq, document}...
 --     mail      id, messages: {id, fields}...
---     outputs   id, texts
+--     output    id, key, text, bytes, address: see keep_output.lua
 --     events    messages: {id, fields}...
 --     shared    part: the end of the key; records (by field, kept as JSON), texts (by field), members, scores (by member) or text
 -- Returns {'ok'} | {'exists'}: a job with this id exists, or another job has an agent with that id
@@ -69,11 +69,9 @@ step('import_past', function(job, what, request)
     planted(key)
   elseif what == 'shared' then
     plant_part(job, given)
-  elseif what == 'outputs' then
-    for name, text in pairs(given.texts) do
-      if redis.call('HSETNX', outputs.key(given.id), name, text) == 1 then redis.call('RPUSH', outputs.order_key(given.id), name) end
-    end
-    planted(outputs.key(given.id)); planted(outputs.order_key(given.id))
+  elseif what == 'output' then
+    outputs.plant(given.id, given.key, given.text, given.bytes, given.address)
+    for _, key in ipairs(outputs.keys(given.id)) do planted(key) end
   end
   return { 'ok' }
 end)

@@ -16,19 +16,15 @@ class PastStore:
     """The records of one job."""
 
     def __init__(self, keyspace: Keyspace, job_id: str) -> None:
-        self._keyspace, self._job_id = keyspace, job_id
+        self._keyspace, self.job_id = keyspace, job_id
 
     def job(self) -> dict[str, str]:
         """Read all fields of the job."""
-        return dict(self._keyspace.client.hgetall(self._keyspace.key("job", self._job_id)))
+        return dict(self._keyspace.client.hgetall(self._keyspace.key("job", self.job_id)))
 
     def agent(self, agent_id: str) -> dict[str, str]:
         """Read all fields of an agent."""
         return dict(self._keyspace.client.hgetall(self._keyspace.key("agent", agent_id)))
-
-    def outputs(self, agent_id: str) -> dict[str, str]:
-        """Read all kept outputs of an agent."""
-        return dict(self._keyspace.client.hgetall(self._keyspace.key("outputs", agent_id)))
 
     def stream(self, kind: str, owner: str) -> _Entries:
         """Read all entries of a mailbox, or of the job's events."""
@@ -43,9 +39,9 @@ class PastStore:
         return Signals(publish=self._step("plant_job", json.dumps(request))[1])
 
     def _step(self, name: str, *arguments: str) -> list[Any]:
-        answer: list[Any] = self._keyspace.run(name, self._job_id, *arguments)
+        answer: list[Any] = self._keyspace.run(name, self.job_id, *arguments)
         if answer[0] == "exists":
             raise ConfigurationError(
-                f"the job {self._job_id}, or one with its agents, exists already; `swarm tree {self._job_id}` shows it"
+                f"the job {self.job_id}, or one with its agents, exists already; `swarm tree {self.job_id}` shows it"
             )
         return answer

@@ -41,5 +41,5 @@ class Forgetting:
             raise JobOpen(job_id)
 
     def has_orphans(self) -> bool:
-        """Whether objects of forgotten jobs are left to delete."""
-        return bool(self._keyspace.run("orphans"))
+        """Whether there are objects to delete."""
+        return any(self._keyspace.run("orphans"))

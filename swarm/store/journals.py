@@ -17,7 +17,7 @@ from swarm.core.records import Charge, Counters, VerdictView
 from swarm.store.keyspace import Keyspace, check_claim, no_agent
 from swarm.store.prefixes import Prefixes
 from swarm.store.slots import CallEnd, SlotReservation, read_slot
-from swarm.store.values import Appended, Claim, KeptOutput, OutputBounds, Signals
+from swarm.store.values import Appended, Claim, Signals
 
 _PAGE = 500
 """Entries fetched at a time."""
@@ -63,7 +63,7 @@ class Beside(TypedDict, total=False):
 
 
 class JournalStore:
-    """The journals of agents, and outputs too long for a journal."""
+    """The journals of agents."""
 
     def __init__(self, keyspace: Keyspace, prefixes: Prefixes, document: Callable[[str], str | None]) -> None:
         self._keyspace, self._prefixes, self._document = keyspace, prefixes, document
@@ -218,20 +218,6 @@ class JournalStore:
             # A repeat.
             return Appended(None, Signals())
         return Appended(int(answer[1]), Signals(publish=answer[2]))
-
-    def keep_output(self, claim: Claim, key: str, text: str, bounds: OutputBounds) -> KeptOutput:
-        """Keep a text too long for the conversation until the agent's record expires. Raises as `append`."""
-        given = (claim.agent_id, claim.generation, key, clean_text(text), bounds.agent, bounds.job)
-        answer = self._keyspace.run("keep_output", *given)
-        check_claim(answer, claim)
-        if answer[0] == "over":
-            return KeptOutput(over=answer[1], bound=int(answer[2]))
-        return KeptOutput(dropped=answer[1])
-
-    def load_output(self, agent_id: str, key: str) -> str | None:
-        """Load a kept text."""
-        value = self._keyspace.client.hget(self._keyspace.key("outputs", agent_id), key)
-        return None if value is None else str(value)
 
 
 def read_stored(entry_id: str, fields: Mapping[str, str]) -> StoredEntry:

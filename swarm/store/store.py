@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import Any, Self
 
 import redis
 
+from swarm.objects.port import Objects
 from swarm.store.agents import AgentStore
 from swarm.store.connection import explained, ping_or_raise
 from swarm.store.events import EventStore
@@ -18,6 +20,7 @@ from swarm.store.keyspace import Keyspace
 from swarm.store.leases import LeaseStore
 from swarm.store.mail import MailStore
 from swarm.store.outage import Outage
+from swarm.store.outputs import OutputStore
 from swarm.store.prefixes import Prefixes
 from swarm.store.questions import Questions
 from swarm.store.rates import RateStore
@@ -35,6 +38,7 @@ class Store:
     journals = cached_property(
         lambda store: JournalStore(store.keyspace, store.prefixes, lambda digest: store.jobs.document(digest))
     )
+    outputs = cached_property(lambda store: OutputStore(store.keyspace, store.open_objects))
     mail = cached_property(lambda store: MailStore(store.keyspace))
     questions = cached_property(lambda store: Questions(store.keyspace))
     events = cached_property(lambda store: EventStore(store.keyspace))
@@ -43,16 +47,19 @@ class Store:
     leases = cached_property(lambda store: LeaseStore(store.keyspace))
     fleet = cached_property(lambda store: FleetStore(store.keyspace))
 
-    def __init__(self, client: redis.Redis, prefix: str = "swarm") -> None:
-        self._share(Keyspace(client, prefix), Prefixes())
+    def __init__(
+        self, client: redis.Redis, prefix: str = "swarm", open_objects: Callable[[], Objects | None] = lambda: None
+    ) -> None:
+        """`open_objects` opens the objects that all workers reach; None if there are none."""
+        self._share(Keyspace(client, prefix), Prefixes(), open_objects)
 
-    def _share(self, keyspace: Keyspace, prefixes: Prefixes) -> None:
-        self.keyspace, self.prefixes = keyspace, prefixes
+    def _share(self, keyspace: Keyspace, prefixes: Prefixes, open_objects: Callable[[], Objects | None]) -> None:
+        self.keyspace, self.prefixes, self.open_objects = keyspace, prefixes, open_objects
 
     def outlasting(self, outage: Outage) -> Self:
         """A store whose commands wait until Redis is back, for as long as `outage` allows."""
         waiting = type(self).__new__(type(self))
-        waiting._share(self.keyspace.outlasting(outage), self.prefixes)
+        waiting._share(self.keyspace.outlasting(outage), self.prefixes, self.open_objects)
         return waiting
 
     def now(self) -> float:

@@ -1,4 +1,4 @@
-"""Long outputs: their beginning and end stay in the conversation, the whole is kept with the agent in Redis and read by page."""
+"""Long outputs: their beginning and end stay in the conversation, the whole is kept with the agent and read by page."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from swarm.agent.entries import Entry
 from swarm.agent.items import as_text
 from swarm.agent.transcript import tell
+from swarm.core.errors import ObjectMissing, ObjectRefused, ObjectsAway, ToolError
 from swarm.store.store import Store
 from swarm.store.values import Claim, KeptOutput, OutputBounds
 from swarm.workspace import OUTPUT_PREFIX
@@ -32,18 +33,29 @@ class Outputs:
         self._store, self._claim, self._bounds = store, claim, bounds
         self._inherited = inherited
         """The agent whose conversation it began with, and so the handles in it."""
+        self._read: tuple[str, str | None] | None = None
+        """The last key and its text: pages are read one after the other."""
 
     def keep(self, key: str, text: str) -> KeptOutput:
         """Keep `text` under the handle `output:KEY`, if there is room. Raises `NotOwner` or `AgentCancelled`."""
-        return self._store.journals.keep_output(self._claim, key, text, self._bounds)
+        self._read = None
+        return self._store.outputs.keep(self._claim, key, text, self._bounds)
 
     def load(self, handle: str) -> str | None:
-        """The text kept under `handle`, or None; `output:past` is the agent's whole journal."""
+        """The text kept under `handle`, or None; `output:past` is the agent's whole journal. Raises `ToolError`."""
         key = handle.removeprefix(OUTPUT_PREFIX)
         if key == PAST:
             return tell_past(self._store.journals.read(self._claim.agent_id))
-        found = self._store.journals.load_output(self._claim.agent_id, key)
-        return self._store.journals.load_output(self._inherited, key) if found is None and self._inherited else found
+        if self._read is None or self._read[0] != key:
+            self._read = key, self._load(key)
+        return self._read[1]
+
+    def _load(self, key: str) -> str | None:
+        try:
+            found = self._store.outputs.load(self._claim.agent_id, key)
+            return self._store.outputs.load(self._inherited, key) if found is None and self._inherited else found
+        except (ObjectMissing, ObjectsAway, ObjectRefused) as error:
+            raise ToolError(f"{OUTPUT_PREFIX}{key} cannot be read now: {error}") from error
 
 
 def fit(outputs: Outputs, key: str, text: str) -> str:

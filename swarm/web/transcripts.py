@@ -99,7 +99,7 @@ def read_mailbox(swarm: Swarm, agent_id: str) -> dict[str, Any]:
 
 def read_output(swarm: Swarm, agent_id: str, key: str) -> dict[str, Any]:
     """Read a tool's output that was too long for the conversation. Raises `UnknownAgent` if it does not exist."""
-    text = swarm.store.journals.load_output(agent_id, key)
+    text = swarm.store.outputs.load(agent_id, key)
     if text is None:
         raise UnknownAgent(f"agent {agent_id} has kept no output {key!r}")
     return {"text": text}

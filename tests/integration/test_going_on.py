@@ -151,9 +151,15 @@ def test_a_place_that_was_given_to_one_that_is_cancelled_goes_to_the_next(unmann
 
 def test_an_output_expires_with_its_job_and_none_is_kept_after_the_end(world: JobWorld) -> None:
     outputs = world.store.keyspace.key("outputs", world.ids["low"])
-    world.store.journals.keep_output(world.claims["low"], "early", "text", OutputBounds(99, 99))
+    world.store.outputs.keep(world.claims["low"], "early", "text", OutputBounds(99, 99))
     assert world.store.keyspace.client.ttl(outputs) == -1
     world.end("root")
     assert 0 < world.store.keyspace.client.ttl(outputs) <= 60
     with pytest.raises(AgentCancelled):
-        world.store.journals.keep_output(world.claims["low"], "late", "text", OutputBounds(99, 99))
+        world.store.outputs.keep(world.claims["low"], "late", "text", OutputBounds(99, 99))
+
+
+def test_an_agent_with_children_ends_in_a_job_that_has_kept_outputs(world: JobWorld) -> None:
+    world.store.outputs.keep(world.claims["low"], "key", "text", OutputBounds(99, 99))
+    world.end("middle")
+    assert (world.state("middle"), world.state("low")) == ("completed", "cancelled")

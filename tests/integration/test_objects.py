@@ -88,6 +88,9 @@ def test_each_store_keeps_and_serves_objects_alike(objects: Objects, tmp_path: P
     objects.delete(OWNER)
     objects.delete("job-never")
     assert objects.get("job-cc", digest) == CONTENT
+    objects.discard("job-cc", digest)
+    objects.discard("job-cc", digest)
+    assert not objects.exists("job-cc", digest)
     # The hub deletes by itself, when the job is forgotten.
     assert objects.exists(OWNER, digest) == isinstance(objects, HubObjects)
 

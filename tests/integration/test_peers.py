@@ -197,7 +197,7 @@ rules:
     store = at_work.swarm.store
     kept = [store.keyspace.client.hkeys(store.keyspace.key("outputs", agent.id)) for agent in (root, fork)]
     assert [len(keys) for keys in kept] == [1, 1] and kept[0] != kept[1]
-    assert store.journals.load_output(fork.id, kept[0][0]) is None, "it has no copy"
+    assert store.outputs.load(fork.id, kept[0][0]) is None, "it has no copy"
 
 
 def test_stopping_an_agent_reaches_down_and_never_up(at_work: Fleet) -> None:

@@ -1,19 +1,24 @@
 """Redis at its limits: its memory is used up, its primary dies and a replica takes over.
 
-Tests of swarm/cli/doctor.py, swarm/store/outage.py.
+Tests of swarm/cli/doctor.py, swarm/store/outage.py, swarm/store/outputs.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 
 import pytest
 
 from swarm import Settings
 from swarm.cli.doctor import run_checks
 from swarm.core.errors import RedisFull, UnknownAgent
+from swarm.objects.folder import FolderObjects
+from swarm.replay.importer import freeze, import_past
+from swarm.replay.past import read_past
 from swarm.store.forgetting import Forgetting
+from swarm.store.objects import JobObjects
 from swarm.store.values import KeptOutput, OutputBounds
 from tests.fleet import Fleet
 from tests.job_world import StoredJob, open_store
@@ -76,14 +81,51 @@ def test_an_agent_keeps_a_bounded_number_of_bytes_and_is_told_of_dropped_ones(un
     store = open_store(unmanned)
     job = StoredJob(store, unmanned)
     claim = job.take_claim(job.spec.agent_id)
-    keep = partial(store.journals.keep_output, claim, bounds=OutputBounds(agent=100, job=150))
+    keep = partial(store.outputs.keep, claim, bounds=OutputBounds(agent=100, job=150))
     assert keep("first", "x" * 60) == KeptOutput(dropped=[])
     assert keep("second", "y" * 40) == KeptOutput(dropped=[])
     assert keep("third", "z" * 50) == KeptOutput(dropped=["first"])
-    assert store.journals.load_output(claim.agent_id, "first") is None
-    assert store.journals.load_output(claim.agent_id, "third") == "z" * 50
+    assert store.outputs.load(claim.agent_id, "first") is None
+    assert store.outputs.load(claim.agent_id, "third") == "z" * 50
     assert keep("huge", "x" * 101) == KeptOutput(over="agent", bound=100)
-    assert store.keyspace.client.hget(store.keyspace.key("agent", claim.agent_id), "kept") == "90"
+    assert store.keyspace.client.hget(store.keyspace.key("agent", claim.agent_id), "output_bytes") == "90"
+
+
+def test_large_outputs_are_objects_that_go_when_they_are_dropped_replaced_and_forgotten(
+    unmanned: Fleet, tmp_path: Path
+) -> None:
+    store = open_store(unmanned, objects=FolderObjects(tmp_path))
+    job, again = StoredJob(store, unmanned), StoredJob(store, unmanned)
+    claim, other = job.take_claim(job.spec.agent_id), again.take_claim(again.spec.agent_id)
+    keep = partial(store.outputs.keep, bounds=OutputBounds(agent=250_000, job=300_000))
+    texts = {name: name * 100_000 for name in "abcd"}
+
+    def files() -> int:
+        return len([path for path in tmp_path.rglob("*") if path.is_file()])
+
+    assert keep(claim, "a", texts["a"]) == keep(claim, "b", texts["b"]) == KeptOutput(dropped=[])
+    assert keep(other, "same", texts["a"]) == KeptOutput(dropped=[])
+    used = store.keyspace.client.memory_usage(store.keyspace.key("bodies", claim.agent_id))
+    assert files() == 3 and used < 1_000 and store.outputs.load(claim.agent_id, "b") == texts["b"]
+    assert keep(claim, "c", texts["c"]) == KeptOutput(dropped=["a"])
+    assert keep(claim, "b", texts["d"]) == KeptOutput(dropped=[])
+    assert (store.outputs.load(claim.agent_id, "a"), store.outputs.load(claim.agent_id, "b")) == (None, texts["d"])
+    assert keep(claim, "e", "x" * 300_000) == KeptOutput(over="agent", bound=250_000)
+    assert files() == 3 and not store.keyspace.client.exists(store.keyspace.key("loose"))
+    assert store.outputs.load(other.agent_id, "same") == texts["a"], "another job's text is its own"
+    store.agents.cancel(claim.agent_id, "enough")
+    assert store.keyspace.client.ttl(store.keyspace.key("bodies", claim.agent_id)) > 0
+    past = read_past(store, job.job_id)
+    Forgetting(store.keyspace).forget(job.job_id)
+    objects = JobObjects(store.keyspace, FolderObjects(tmp_path))
+    assert objects.delete_orphans() == 1 and files() == 1
+    import_past(store, freeze(past))
+    assert dict(store.outputs.all(claim.agent_id)) == {"c": texts["c"], "b": texts["d"]} and files() == 3
+    objects.put_loose(again.job_id, b"of a process that died")
+    store.keyspace.client.zadd(
+        store.keyspace.key("loose"), {store.keyspace.client.zrange(store.keyspace.key("loose"), 0, 0)[0]: 1}
+    )
+    assert files() == 4 and objects.delete_orphans() == 1 and files() == 3
 
 
 @pytest.fixture

@@ -68,7 +68,8 @@ local function keep_some(job)
       local members = redis.call('ZRANGE', job_key(job, 'agents'), cursor, cursor + 9)
       for _, member in ipairs(members) do
         apply(agent_key(member)); apply(journal_key(member)); apply(children_key(member))
-        apply(outputs.key(member)); apply(outputs.order_key(member)); apply(P .. ':mail:' .. member)
+        apply(P .. ':mail:' .. member)
+        for _, key in ipairs(outputs.keys(member)) do apply(key) end
       end
       cursor, left_at_once = cursor + #members, left_at_once - 5
       if #members == 0 then part, cursor = 'keys', '0' end
