@@ -53,7 +53,7 @@ class Prompt(Journaled):
     purpose: Literal["task", "continue", "warning", "final_answer", "schema", "coordination"] = "task"
     """`final_answer` asks for a final reply without tools, which ends the run. `schema` sends an invalid answer back, `coordination` an end
     that comes too early."""
-    limit: Literal["", "turns", "tokens", "budget", "time", "context"] = ""
+    limit: Literal["", "turns", "tokens", "budget", "time", "context", "space"] = ""
     """The limit that a warning or final answer is about; `context`: the conversation no longer fits the model."""
 
 
@@ -322,7 +322,7 @@ class Finished(Journaled):
     """Reason, when the state is not `completed`."""
     data: Any = None
     """The answer as data, parsed and valid, when a schema was asked for."""
-    stopped_at: Literal["", "turns", "tokens", "budget", "time", "context"] = ""
+    stopped_at: Literal["", "turns", "tokens", "budget", "time", "context", "space"] = ""
     """The limit that ended it."""
     commit: str = ""
     """Commit of the workspace at the end, if it is the agent's own."""

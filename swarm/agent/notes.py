@@ -337,7 +337,7 @@ CONTEXT_FULL = "the conversation no longer fits the model, and could not be summ
 CONTEXT_LEFT = "This conversation no longer fits the model, and it could not be summarized."
 GO_ON = "Your reply was cut off at its length limit. Continue exactly where it stopped."
 
-Limit = Literal["turns", "tokens", "budget", "time", "context"]
+Limit = Literal["turns", "tokens", "budget", "time", "context", "space"]
 
 
 def final_answer(limit: Limit, why: str) -> Prompt:
@@ -347,6 +347,12 @@ def final_answer(limit: Limit, why: str) -> Prompt:
         "the remaining work, and anything the reader must know."
     )
     return Prompt(text=text, purpose="final_answer", limit=limit)
+
+
+def no_space(whose: Literal["agent", "job"]) -> Prompt:
+    """Ask for a final answer because there is no space to record more."""
+    held = "Your journal holds" if whose == "agent" else "The journals of this job's agents hold"
+    return final_answer("space", f"{held} as much as may be kept.")
 
 
 def nearly_used_up(limit: Literal["tokens", "budget"], share: float) -> Prompt:

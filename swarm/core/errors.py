@@ -258,11 +258,11 @@ class ReceiverEnded(MessageRefused):
 
 
 class MailboxFull(MessageRefused):
-    """The receiver has too many unread messages."""
+    """The receiver has too many unread messages, or its mailbox or all of its job's hold too many bytes."""
 
-    def __init__(self, receiver: str, limit: int) -> None:
+    def __init__(self, receiver: str, why: str) -> None:
         self.receiver = receiver
-        super().__init__(f"the mailbox of {receiver} is full ({limit:,} unread messages); try again later")
+        super().__init__(f"the mailbox of {receiver} is full: {why}")
 
 
 class MessageTooLong(MessageRefused):

@@ -208,7 +208,7 @@ class _View(BaseModel, frozen=True):
     """The answer; empty until the end."""
     reason: str = ""
     """Why the end is not a plain completion."""
-    stopped_at: Literal["", "turns", "tokens", "budget", "time", "context"] = ""
+    stopped_at: Literal["", "turns", "tokens", "budget", "time", "context", "space"] = ""
     """The limit that ended it; `text` holds the work done by then."""
     rehearsed: bool = False
     """A script stood in for the model, at no cost."""

@@ -214,6 +214,14 @@ class Settings(BaseSettings):
     """Worker: most space for long outputs that one agent keeps; above it the oldest are dropped, and the agent is told."""
     job_outputs_mib: int = Field(default=256, gt=0)
     """Worker: most space for long outputs that all agents of a job keep."""
+    agent_journal_mib: int = Field(default=64, gt=0)
+    """Worker: space of an agent's journal above which the agent is asked for its final answer."""
+    job_journals_mib: int = Field(default=2_048, gt=0)
+    """Worker: space of the journals of all agents of a job above which each is asked for its final answer."""
+    agent_mail_mib: int = Field(default=16, gt=0)
+    """Worker: most space for all messages that an agent ever receives; above it a sender is refused."""
+    job_mail_mib: int = Field(default=256, gt=0)
+    """Worker: most space for all messages in a job; above it agents send none."""
     checkouts_mib: int = Field(default=20_480, gt=0)
     """Worker: above this size, checkouts of ended or moved agents are removed from its host, the least recently used first."""
     disk_reserve_mib: int = Field(default=1_024, ge=0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
@@ -55,10 +55,11 @@ def import_past(
     _import_messages(records, "events", "", past.events)
     for part in shared.parts() if shared is not None else ():
         records.import_past("shared", part)
+    sizes: Counter[str] = sum((Counter(agent.sizes()) for agent in past.agents.values()), Counter())
     numbers = [entry.seq for agent in past.agents.values() for entry in agent.entries]
     numbers += [int(fields.get("seq", 0)) for _, fields in past.events]
     request = {
-        "fields": past.fields | (shared.fields if shared is not None else {}),
+        "fields": past.fields | sizes | (shared.fields if shared is not None else {}),
         "names": dict(names or {}),
         "seq": max(numbers, default=0),
         "queue": list(queue),
@@ -70,11 +71,11 @@ def import_past(
 def _import_agent(records: PastStore, outputs: OutputStore, agent: PastAgent, place: int) -> None:
     at = float(agent.fields.get("created", 0)) + place * 1e-6
     # The step that appends entries sets the journal's length.
-    fields = {name: value for name, value in agent.fields.items() if name != "length"}
+    fields = {name: value for name, value in (agent.fields | agent.sizes()).items() if name != "length"}
     records.import_past("agent", {"id": agent.id, "parent": agent.parent, "fields": fields, "at": at})
     for first in range(0, len(agent.entries), _AT_ONCE):
         part = agent.entries[first : first + _AT_ONCE]
-        entries = [[one.number, one.seq, json.dumps(one.document, ensure_ascii=False)] for one in part]
+        entries = [[one.number, one.seq, one.text()] for one in part]
         records.import_past("entries", {"id": agent.id, "entries": entries})
     _import_messages(records, "mail", agent.id, agent.mail)
     for key, text in agent.outputs.items():

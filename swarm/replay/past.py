@@ -31,6 +31,10 @@ class PastEntry:
     seq: int
     document: dict[str, Any]
 
+    def text(self) -> str:
+        """The entry as it is imported."""
+        return json.dumps(self.document, ensure_ascii=False)
+
 
 @dataclass
 class PastAgent:
@@ -46,6 +50,14 @@ class PastAgent:
     def parent(self) -> str:
         """Id of the parent; empty for the first agent."""
         return self.fields.get("parent", "")
+
+    def sizes(self) -> dict[str, int]:
+        """The fields of its record that count its bytes."""
+        return {
+            "journal_bytes": sum(len(entry.text().encode()) for entry in self.entries),
+            "mail_bytes": sum(len(fields.get("body", "").encode()) for _, fields in self.mail),
+            "output_bytes": sum(len(text.encode()) for text in self.outputs.values()),
+        }
 
     @property
     def spec(self) -> dict[str, Any]:

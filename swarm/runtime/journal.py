@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, Unpack
+from typing import Any, Literal, TypeVar, Unpack
 
 from pydantic import BaseModel
 
@@ -26,7 +26,7 @@ from swarm.runtime.share import Share
 from swarm.store.durable import Disk
 from swarm.store.journals import Beside
 from swarm.store.store import Store
-from swarm.store.values import Claim, Counters, Signals
+from swarm.store.values import UNBOUNDED, Claim, Counters, Signals
 
 EntryT = TypeVar("EntryT", bound=BaseModel)
 
@@ -44,13 +44,17 @@ class Journal:
         publish: Callable[[Signals], None] | None = None,
         share: Share | None = None,
         disk: Disk | None = None,
+        most: tuple[int, int] = UNBOUNDED,
     ) -> None:
         """`publish` carries out a step's effects; without it the outbox does so later.
 
-        `share` is the agent's part of the fleet's share of the model; without it no share is asked for."""
+        `share` is the agent's part of the fleet's share of the model; without it no share is asked for. `most` are the MiB above which the
+        agent's journal, and those of its job, count as full."""
         self.claim, self.store, self._publish, self._disk = claim, store, publish, disk
         self.share = share or Share(claim, "", None)
-        self.history = History(claim.agent_id)
+        self.history, self._most = History(claim.agent_id), most
+        self.full: Literal["", "agent", "job"] = ""
+        """Whose journals have no room for further turns, as of the last append."""
         self.unread = claim.unread
         """Unread messages in the mailbox, as of the last write."""
         self.wanted = claim.wanted
@@ -83,7 +87,10 @@ class Journal:
         """
         stamped = [self.stamp(entry) for entry in entries]
         reservation, beside["next_call"] = self.share.foresee(self.history, stamped)
-        appended = self.store.journals.append(self.claim, self.next_number, stamped, reservation=reservation, **beside)
+        appended = self.store.journals.append(
+            self.claim, self.next_number, stamped, reservation=reservation, most=self._most, **beside
+        )
+        self.full = appended.full
         self.unread = self.unread if appended.unread is None else appended.unread
         self.wanted = self.wanted if appended.wanted is None else appended.wanted
         if reservation is not None:

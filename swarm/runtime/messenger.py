@@ -163,6 +163,7 @@ class Messenger:
             request=request_id(self._spec.agent_id, call["id"]) if kind.endswith("_request") else "",
             expires=REQUEST_SECONDS,
             approve=bool(given.get("approve")),
+            most=_most(self._segment),
             live_only=given["to"].strip() == "*",
             once=f"{self._spec.agent_id}/{call['id']}/{self._journal.history.length}"
             if given["to"].strip() == "*"
@@ -218,6 +219,10 @@ class _Outgoing:
         return True
 
 
+def _most(segment: Segment) -> tuple[int, int]:
+    return segment.settings.agent_mail_mib, segment.settings.job_mail_mib
+
+
 def _with_verdict(body: str, given: dict[str, Any]) -> str:
     return f"{'Approved' if given['approve'] else 'Rejected'}. {body}"
 
@@ -265,6 +270,7 @@ class ProgramStep(Step):
             kind="message",
             body=body,
             to=(receivers[0].id,),
+            most=_most(self._segment),
             entry=encode_entry(entry),
         )
         sent = self._store.mail.send_from(

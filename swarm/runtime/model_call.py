@@ -207,6 +207,9 @@ class ModelCall:
         if deadline is not None and self._segment.claim.now() > deadline and self._history.final_answer is None:
             self._journal.append([notes.final_answer("time", "The job has reached its time limit.")])
             return Redirected()
+        if self._journal.full and self._history.final_answer is None:
+            self._journal.append([notes.no_space(self._journal.full)])
+            return Redirected()
         if not self.reserves:
             return Reserved()
         final = self._history.final_answer is not None

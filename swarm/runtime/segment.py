@@ -105,7 +105,8 @@ class Segment:
         # Batches have separate limits.
         limit_class = "" if self.claim.spec.batch else self.model.limit_class(self.claim.spec.model)
         share = Share(self.claim, limit_class, self.settings.prices_file)
-        return Journal(self.claim, self.store, self.publish, share, self.disk)
+        most = self.settings.agent_journal_mib, self.settings.job_journals_mib
+        return Journal(self.claim, self.store, self.publish, share, self.disk, most)
 
     @cached_property
     def ceiling(self) -> Ceiling:

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 from swarm.agent.entries import Compacted, Entry, Started, Verdict, decode_entry, encode_entry
 from swarm.agent.history import History, fold
@@ -17,7 +17,7 @@ from swarm.core.records import Charge, Counters, VerdictView
 from swarm.store.keyspace import Keyspace, check_claim, no_agent
 from swarm.store.prefixes import Prefixes
 from swarm.store.slots import CallEnd, SlotReservation, read_slot
-from swarm.store.values import Appended, Claim, Signals
+from swarm.store.values import UNBOUNDED, Appended, Claim, Signals
 
 _PAGE = 500
 """Entries fetched at a time."""
@@ -176,9 +176,12 @@ class JournalStore:
         entries: Sequence[Entry],
         *,
         reservation: SlotReservation | None = None,
+        most: tuple[int, int] = UNBOUNDED,
         **beside: Unpack[Beside],
     ) -> Appended:
         """Append entries, the first as number `number`; `reservation` asks for a slot for the next model call.
+
+        `most` are the MiB above which the journal, and those of the job, count as full.
 
         Raises `NotOwner` or `AgentCancelled` without changing anything.
         """
@@ -199,15 +202,17 @@ class JournalStore:
             *("" if call is None else call.encode(), "" if reservation is None else reservation.encode()),
             json.dumps(lost.counters().changed()) if lost else "",
         )
-        answer = self._keyspace.run("append", *given, digest, "", *documents)
+        bounds = f"{most[0]} {most[1]}"
+        answer = self._keyspace.run("append", *given, digest, "", bounds, *documents)
         if answer[0] == "document":
-            answer = self._keyspace.run("append", *given, digest, prefix, *documents)
+            answer = self._keyspace.run("append", *given, digest, prefix, bounds, *documents)
         check_claim(answer, claim)
         if answer[0] != "ok":
             # A repeat: the agents that the first attempt woke are in the outbox.
             return Appended(None, Signals())
         slot = None if reservation is None else read_slot(reservation.limit_class, answer[4])
-        return Appended(int(answer[1]), Signals(publish=answer[2]), answer[3], slot)
+        full: Any = answer[5] if len(answer) > 5 else ""
+        return Appended(int(answer[1]), Signals(publish=answer[2]), answer[3], slot, full)
 
     def judge_end(self, claim: Claim, number: int, entry: Verdict) -> Appended:
         """Append a verdict as entry `number`. Raises `NotOwner` or `AgentCancelled` without changing anything."""

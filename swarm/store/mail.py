@@ -129,7 +129,12 @@ def _refusal(why: list[str], outgoing: OutgoingMessage, names: Mapping[str, str]
             reason = "it has continued after its end as often as the job allows (max_resumes); do not write to it again"
             return ReceiverEnded(f"{names[receiver]} reads no more messages: {reason}", names[receiver])
         case ["full", receiver]:
-            return MailboxFull(names[receiver], outgoing.max_unread)
+            return MailboxFull(names[receiver], f"it has {outgoing.max_unread:,} unread messages; try again later")
+        case ["full", receiver, whose, most]:
+            held = "it has" if whose == "agent" else "all mailboxes of this job have"
+            return MailboxFull(
+                names[receiver], f"{held} taken the most that fits, {most} MiB; do not write to it again"
+            )
         case ["over"]:
             return ReceiverEnded("the job has ended: only its first agent can be written to, which continues it")
         case ["request", code, *about]:

@@ -32,6 +32,10 @@ class JobPermissions:
     """Time to answer a question; 0: no person is available."""
 
 
+UNBOUNDED = (1 << 30, 1 << 30)
+"""More MiB than an agent and its job ever have."""
+
+
 @dataclass(frozen=True)
 class Claim:
     """The right to run one segment of an agent."""
@@ -139,6 +143,8 @@ class OutgoingMessage(BaseModel):
     token: str = ""
     """Identifies a message from outside, so that one sent again after a broken connection is a repeat."""
     max_unread: int = MAX_UNREAD
+    most: tuple[int, int] = UNBOUNDED
+    """Of an agent's message: the most MiB of a mailbox, and of all mailboxes of its job."""
     to: Sequence[str] = ()
     """The receivers' ids."""
     entry: str = ""
@@ -193,6 +199,8 @@ class Appended:
     """A person's request for a summary, as JSON; None if it was not looked up."""
     slot: Slot | InLine | None = None
     """The answer to the request for a slot; None if there was none, or it was not looked up."""
+    full: Literal["", "agent", "job"] = ""
+    """Whose journals have no room for further turns."""
 
 
 @dataclass(frozen=True)

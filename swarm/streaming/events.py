@@ -165,7 +165,7 @@ class AgentEnded(_StreamedEvent):
     text: str
     """The agent's answer."""
     reason: str
-    stopped_at: Literal["", "turns", "tokens", "budget", "time", "context"]
+    stopped_at: Literal["", "turns", "tokens", "budget", "time", "context", "space"]
     turns: int
     tools: int
     usage: Usage
@@ -183,7 +183,7 @@ class JobEnded(_StreamedEvent):
     data: Any = None
     """The answer as data, if a schema was given."""
     reason: str
-    stopped_at: Literal["", "turns", "tokens", "budget", "time", "context"]
+    stopped_at: Literal["", "turns", "tokens", "budget", "time", "context", "space"]
     agents: int
     turns: int
     usage: Usage

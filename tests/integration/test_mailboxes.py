@@ -5,6 +5,7 @@ Tests of mailbox/message.py, swarm/store/mail.py, swarm/store/directory.py.
 
 from __future__ import annotations
 
+import secrets
 from xml.etree import ElementTree
 
 import pytest
@@ -23,7 +24,7 @@ from swarm.core.errors import (
     UnknownAgent,
     UnknownReceiver,
 )
-from swarm.mailbox import MAX_BODY_BYTES, MAX_UNREAD, PAGE_BYTES, USER, check_body
+from swarm.mailbox import MAX_BODY_BYTES, MAX_UNREAD, PAGE_BYTES, USER, Receiver, check_body
 from swarm.store.store import Store
 from swarm.store.values import GoOn, NotSpawned, OutgoingMessage, Signals
 from tests.fleet import Fleet
@@ -127,6 +128,26 @@ def test_the_1001st_unread_message_is_an_error_and_nothing_is_trimmed(unmanned: 
     assert [body for _, body in _senders_and_bodies(b.read())] == sent
     assert not desk.send("b", "now").is_error
     assert office.bodies("b") == [*sent, "now"]
+
+
+def test_messages_beyond_the_bytes_of_a_mailbox_or_of_a_job_are_refused_to_their_sender(
+    unmanned: Fleet, store: Store
+) -> None:
+    office = Office(store, unmanned, "a", "b", "c")
+
+    def send(to: str, size: int) -> str:
+        given = {"job": office.job_id, "sender": office.ids["a"], "name": "a", "kind": "message"}
+        outgoing = OutgoingMessage(**given, body="x" * size, most=(1, 2), token=secrets.token_hex(8))
+        try:
+            store.mail.send(outgoing, [Receiver(office.ids[to], to, "")])
+        except MailboxFull as full:
+            return str(full)
+        return ""
+
+    assert send("b", 700_000) == "" and "it has taken the most that fits, 1 MiB" in send("b", 700_000)
+    assert send("c", 700_000) == "" == send("c", 300_000)
+    assert "all mailboxes of this job have taken the most that fits, 2 MiB" in send("a", 500_000)
+    assert len(office.bodies("b")) == 1 and len(office.bodies("c")) == 2 and office.bodies("a") == []
 
 
 def test_a_full_mailbox_of_an_agent_that_has_ended_does_not_keep_it_from_going_on(

@@ -24,27 +24,37 @@ end
 -- The record counts its journal's entries, so that an append never has to read one back.
 function agents.journal_length(id) return count(field(id, 'length')) end
 
-function agents.append(id, job, number, entry)
-  redis.call('XADD', journal_key(id), string.format('%d-0', number), 'e', entry, 'seq', next_seq(job))
-  redis.call('HSET', agent_key(id), 'length', number)
+-- Append entries, the first as number `number`, and set further fields of the agent in the same command.
+--   had  the bytes of the journal before
+-- Returns the bytes of the journal, and of all journals of the job
+function agents.append_all(id, job, number, entries, had, ...)
+  local bytes = 0
+  for i, entry in ipairs(entries) do
+    redis.call('XADD', journal_key(id), string.format('%d-0', number + i - 1), 'e', entry, 'seq', next_seq(job))
+    bytes = bytes + #entry
+  end
+  redis.call('HSET', agent_key(id), 'length', number + #entries - 1, 'journal_bytes', string.format('%.0f', had + bytes), ...)
+  return had + bytes, add(job_key(job), 'journal_bytes', bytes)
 end
+
+function agents.append(id, job, number, entry) agents.append_all(id, job, number, { entry }, count(field(id, 'journal_bytes'))) end
 
 -- Put a message into a mailbox, and wake its owner if it waits for one. `to` may be a job: the person's mailbox.
 -- Returns the message's id there.
 function agents.deliver(to, from, name, kind, body, reply_to)
   local id = redis.call('XADD', P .. ':mail:' .. to, '*', 'from', from, 'name', name, 'kind', kind, 'body', body,
     'reply_to', reply_to or '')
-  local job, awaited = fields(to, 'job', 'wait_mail')
+  local job, awaited, unread, unread_notes, bytes = fields(to, 'job', 'wait_mail', 'unread', 'unread_notes', 'mail_bytes')
+  add(job_key(job or to), 'mail_bytes', #body)
   if not job then
     redis.call('HINCRBY', job_key(to), 'unread', 1)
     emit(to, 'message', from, 'to', 'user', 'sort', kind, 'id', id)
     return id
   end
   local note = kind == 'notification'
-  redis.call('HINCRBY', agent_key(to), 'unread', 1)
-  if note then
-    redis.call('HINCRBY', agent_key(to), 'unread_notes', 1)
-  else
+  redis.call('HSET', agent_key(to), 'unread', count(unread) + 1, 'unread_notes', count(unread_notes) + (note and 1 or 0),
+    'mail_bytes', string.format('%.0f', count(bytes) + #body))
+  if not note then
     emit(job, 'message', from, 'to', to, 'sort', kind, 'id', id)
   end
   if awaited == 'any' or (awaited == 'talk' and not note) then agents.wake(to, 'mail') end

@@ -7,14 +7,17 @@
 --   reservation     JSON: a request for a slot for the next call; '' for none
 --   next_call       JSON: what the model call that follows counts if its reply is lost; '' if none follows
 --   digest, prefix  hash and JSON of the prefix that a `started` entry names; '' for none, or for a known text
--- Returns {'ok', unread messages, publish, a person's request for a summary as JSON or '', the answer of `ask_for_slot`} | {'document'}: repeat with the text | {'repeat'} | {'stale'} | {'cancelled'}
-step('append', function(id, gen, number, activity, counters, settle, said, call, reservation, next_call, digest, prefix, entries)
+--   most            'MIB MIB': the most of the agent's journal, and of all journals of its job
+-- Returns {'ok', unread messages, publish, a person's request for a summary as JSON or '', the answer of `ask_for_slot`, 'agent' | 'job' if that has no room} | {'document'}: repeat with the text | {'repeat'} | {'stale'} | {'cancelled'}
+step('append', function(id, gen, number, activity, counters, settle, said, call, reservation, next_call, digest, prefix, most, entries)
   number = tonumber(number)
   local refused = agents.refusal(id, gen, { running = true }, number, #entries)
   if refused then return { refused } end
-  local job, unread, wanted = fields(id, 'job', 'unread', 'wanted_summary')
+  local job, unread, wanted, had = fields(id, 'job', 'unread', 'wanted_summary', 'journal_bytes')
   if digest ~= '' and not documents.refer(job, digest, prefix) then return { 'document' } end
-  for i, entry in ipairs(entries) do agents.append(id, job, number + i - 1, entry) end
+  local told = { 'activity', activity, 'active', NOW, 'next_call', next_call }
+  if said ~= '' then told[7], told[8] = 'said', said end
+  local mine, all = agents.append_all(id, job, number, entries, count(had), unpack(told))
   local changed = budgets.spend(id, job, cjson.decode(counters))
   if settle == '1' then
     admission.give_back(id, job)
@@ -22,8 +25,8 @@ step('append', function(id, gen, number, activity, counters, settle, said, call,
   end
   if call ~= '' then governor.settle_call(id, cjson.decode(call)) end
   local slot = reservation ~= '' and governor.ask_for_slot(id, job, cjson.decode(reservation)) or {}
-  redis.call('HSET', agent_key(id), 'activity', activity, 'active', NOW, 'next_call', next_call)
-  if said ~= '' then redis.call('HSET', agent_key(id), 'said', said) end
   if changed then emit(job, 'progress', id, 'activity', activity) end
-  return { 'ok', count(unread), publish, wanted or '', slot }
-end, { list_after = 12 })
+  local own_mib, job_mib = most:match('(%d+) (%d+)')
+  local full = mine >= tonumber(own_mib) * 2^20 and 'agent' or all >= tonumber(job_mib) * 2^20 and 'job' or nil
+  return { 'ok', count(unread), publish, wanted or '', slot, full }
+end, { list_after = 13 })

@@ -2,7 +2,8 @@
 -- begins its next run. All receivers of a message get it, or none; the first message that cannot be sent ends the step.
 --   claimed   JSON: {} from outside; from an agent {agent, generation, number}: number of its journal's next entry
 --   messages  JSON each: {job, from, name, kind, body, reply_to, max_unread, to: [receiver...], live_only?, once, request?, expires?,
---             approve?, entry, token}
+--             approve?, most, entry, token}
+--             `most`: the most MiB of a mailbox, and of all mailboxes of the job
 --             a kind *_request opens the request `request` until `expires` seconds from now; a *_response answers `reply_to`
 --             `entry` is the result of the agent's call: it enters its journal in the same step
 --             `once` names the broadcast of this part: a receiver that already has it is skipped; a part without `entry` is
@@ -10,7 +11,7 @@
 --             `token` is set only from outside, where no journal shows a repeat: its answer is kept for an hour
 -- Returns {'ok', publish, unread of the sender, number sent, ids of the last one in the mailboxes, why the next was not...}
 --   | {'repeat', number sent} | {'stale'} | {'cancelled'}
---   why: 'unknown', receiver | 'ended', receiver, state | 'worn out', receiver | 'full', receiver | 'over'
+--   why: 'unknown', receiver | 'ended', receiver, state | 'worn out', receiver | 'full', receiver | 'full', receiver, 'agent' | 'job', the most MiB | 'over'
 --     | 'request', 'missing' | 'kind', its kind | 'others' | 'answered', its state | 'expired' | 'closed', its state
 
 local function open_request(message, kind)
@@ -36,13 +37,15 @@ end
 
 local function why_not(message)
   local job = message.job
-  local job_state, root, waiting = job_fields(job, 'state', 'root', 'unread')
+  local job_state, root, waiting, job_bytes = job_fields(job, 'state', 'root', 'unread', 'mail_bytes')
   if not job_state then return { 'over' } end
+  local own_mib, job_mib = unpack(message.most)
+  if count(job_bytes) + #message.to * #message.body > job_mib * 2^20 then return { 'full', message.to[1], 'job', job_mib } end
   for _, to in ipairs(message.to) do
     if to == job then
       if count(waiting) >= message.max_unread then return { 'full', to } end
     else
-      local state, of, unread, unread_notes = fields(to, 'state', 'job', 'unread', 'unread_notes')
+      local state, of, unread, unread_notes, bytes = fields(to, 'state', 'job', 'unread', 'unread_notes', 'mail_bytes')
       if of ~= job then return { 'unknown', to } end
       if state == 'cancelled' or (message.live_only and TERMINAL[state]) then return { 'ended', to, state } end
       if not TERMINAL[state] and is_doomed(to) then return { 'ended', to, 'cancelled' } end
@@ -50,6 +53,7 @@ local function why_not(message)
       if message.from ~= job and agents.is_worn_out(to, job) then return { 'worn out', to } end
       -- An ended agent reads again because of this message, so its mailbox cannot stay full for ever.
       if not TERMINAL[state] and count(unread) - count(unread_notes) >= message.max_unread then return { 'full', to } end
+      if count(bytes) + #message.body > own_mib * 2^20 then return { 'full', to, 'agent', own_mib } end
     end
   end
   local asks, answers = message.kind:match('^(.*)_request$'), message.kind:match('^(.*)_response$')
