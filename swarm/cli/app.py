@@ -41,6 +41,7 @@ SECTIONS = {
         "export": "replay:export_job",
         "import": "replay:import_job",
         "forget": "forget:forget",
+        "usage": "usage:show_usage",
     },
     "Agents": {
         "agents": "definitions:list_agents",

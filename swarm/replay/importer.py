@@ -50,12 +50,13 @@ def import_past(
     records = PastStore(store.keyspace, past.job_id)
     for digest, text in past.documents.items():
         records.import_past("document", {"digest": digest, "text": text})
+    sizes = Counter[str]()
     for place, agent in enumerate(past.agents.values()):
-        _import_agent(records, store.outputs, agent, place)
+        sizes.update(agent.sizes())
+        sizes["object_bytes"] += _import_agent(records, store.outputs, agent, place)
     _import_messages(records, "events", "", past.events)
     for part in shared.parts() if shared is not None else ():
         records.import_past("shared", part)
-    sizes: Counter[str] = sum((Counter(agent.sizes()) for agent in past.agents.values()), Counter())
     numbers = [entry.seq for agent in past.agents.values() for entry in agent.entries]
     numbers += [int(fields.get("seq", 0)) for _, fields in past.events]
     request = {
@@ -68,7 +69,8 @@ def import_past(
     return records.plant_job(request)
 
 
-def _import_agent(records: PastStore, outputs: OutputStore, agent: PastAgent, place: int) -> None:
+def _import_agent(records: PastStore, outputs: OutputStore, agent: PastAgent, place: int) -> int:
+    """Import an agent; returns the bytes of its outputs that are objects."""
     at = float(agent.fields.get("created", 0)) + place * 1e-6
     # The step that appends entries sets the journal's length.
     fields = {name: value for name, value in (agent.fields | agent.sizes()).items() if name != "length"}
@@ -78,8 +80,12 @@ def _import_agent(records: PastStore, outputs: OutputStore, agent: PastAgent, pl
         entries = [[one.number, one.seq, one.text()] for one in part]
         records.import_past("entries", {"id": agent.id, "entries": entries})
     _import_messages(records, "mail", agent.id, agent.mail)
+    objects = 0
     for key, text in agent.outputs.items():
-        records.import_past("output", {"id": agent.id, "key": key, **outputs.place(records.job_id, text)})
+        placed = outputs.place(records.job_id, text)
+        records.import_past("output", {"id": agent.id, "key": key, **placed})
+        objects += int(placed["bytes"]) if placed["address"] else 0
+    return objects
 
 
 def _import_messages(records: PastStore, what: str, owner: str, messages: Sequence[Any]) -> None:

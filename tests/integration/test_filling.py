@@ -1,18 +1,23 @@
 """An agent that produces more than a swarm may hold: it is bounded, the others go on, and it can be stopped and forgotten.
 
-Tests of swarm/store/lua/append.lua, swarm/store/lua/outputs_common.lua, swarm/tools/outputs.py, swarm/objects/folder.py.
+Tests of swarm/store/lua/append.lua, swarm/store/lua/outputs_common.lua, swarm/tools/outputs.py, swarm/objects/folder.py,
+swarm/cli/usage.py, swarm/store/usage.py, swarm/store/lua/usage.lua.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from swarm.cli.app import app
 from swarm.objects.folder import FolderObjects
 from swarm.store.forgetting import Forgetting
 from swarm.store.objects import JobObjects
+from swarm.store.usage import UsageStore
 from tests.fleet import Fleet
 from tests.waiting import wait_for
 
@@ -57,6 +62,11 @@ def test_an_agent_that_fills_the_store_is_bounded_and_the_others_go_on(small: Fl
     others = [small.submit("TREE depth=1 fanout=2 steps=1", small.rehearse()) for _ in range(3)]
     assert [job.wait(60).state for job in others] == ["completed"] * 3
     assert not store.fleet.full() and not filler.view().ended
+    told = CliRunner().invoke(app, ["usage", "--json"], env=small.environment())
+    usage = json.loads(told.stdout)
+    assert usage["jobs"][0]["id"] == filler.id and usage["jobs"][0]["objects"] > 10_000_000, told.output
+    assert {job.id for job in others} < {row["id"] for row in usage["jobs"]}
+    assert sum(row["journals"] for row in usage["jobs"]) == usage["held"]["journals"]
     filler.cancel()
     wait_for("its processes are free", lambda: not store.leases.busy())
     assert 0 < _held(objects) <= (20 << 20) + 4_000_000, "and what was about to be kept"
@@ -70,7 +80,6 @@ def test_an_agent_with_a_full_journal_gives_its_final_answer(small: Fleet) -> No
     job = small.submit("fill it", small.rehearse(_filling(45_000, 4)), max_turns=10_000)
     view = job.wait(90)
     assert (view.state, view.text, view.stopped_at) == ("completed", "no more", "space")
-    assert (
-        int(small.swarm.store.keyspace.client.hget(small.swarm.store.keyspace.key("job", job.id), "journal_bytes"))
-        < 2 << 20
-    )
+    usage = UsageStore(small.swarm.store.keyspace)
+    [agent] = usage.agents(job.id)
+    assert 1 << 20 <= usage.job(job.id).held.journals == agent.held.journals < 2 << 20

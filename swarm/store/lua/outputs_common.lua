@@ -5,7 +5,7 @@
 -- P:kept:ID      list  the keys, oldest first
 -- P:freeable     zset  ended agents with kept outputs, by their end
 -- P:loose        zset  'JOB/DIGEST' of objects to which no output refers, by when they may be deleted
--- Fields of an agent and of a job: `output_bytes`, the size of the outputs.
+-- Fields: of an agent and of a job `output_bytes`, the size of the outputs; of a job `object_bytes`, the part of it that is objects.
 --
 -- No two outputs refer to the same object: it is loose before it is written, until an output refers to it, and again after that.
 
@@ -32,11 +32,12 @@ local function find(id, key)
 end
 
 -- Drop what is kept under a key; adds its object to a list of those that nothing refers to.
-local function drop(id, key, loose)
+local function drop(id, job, key, loose)
   local texts, bodies, order = unpack(outputs.keys(id))
   local bytes, address = find(id, key)
   if address then
     redis.call('ZADD', P .. ':loose', NOW, address)
+    subtract(job_key(job), 'object_bytes', bytes)
     loose[#loose + 1] = address
   end
   redis.call('HDEL', texts, key)
@@ -46,7 +47,7 @@ local function drop(id, key, loose)
 end
 
 -- Refer to an output's text, or to its object if it has an address.
-function outputs.put(id, key, text, bytes, address)
+local function put(id, key, text, bytes, address)
   local texts, bodies, order = unpack(outputs.keys(id))
   if address ~= '' then
     redis.call('HSET', bodies, key, string.format('%.0f %s', bytes, address))
@@ -59,7 +60,7 @@ end
 
 -- Refer to an output of an imported agent, once.
 function outputs.plant(id, key, text, bytes, address)
-  if find(id, key) == 0 then outputs.put(id, key, text, bytes, address) end
+  if find(id, key) == 0 then put(id, key, text, bytes, address) end
 end
 
 -- Keep an output within the bounds of its agent and its job: the agent's oldest ones make room.
@@ -71,14 +72,15 @@ function outputs.keep(id, job, key, text, bytes, address, most, most_of_job)
   if bytes > most then return { 'over', 'agent', most } end
   if all - mine + bytes > most_of_job then return { 'over', 'job', most_of_job } end
   local dropped, loose, freed = {}, {}, 0
-  drop(id, key, loose)
+  drop(id, job, key, loose)
   while mine - freed + bytes > most or all - freed + bytes > most_of_job do
     local oldest = redis.call('LINDEX', outputs.keys(id)[3], 0)
     if not oldest then break end
-    freed = freed + drop(id, oldest, loose)
+    freed = freed + drop(id, job, oldest, loose)
     dropped[#dropped + 1] = oldest
   end
-  outputs.put(id, key, text, bytes, address)
+  put(id, key, text, bytes, address)
+  if address ~= '' then add(job_key(job), 'object_bytes', bytes) end
   add_bytes(id, job, bytes - before - freed)
   return { 'ok', dropped, loose }
 end
@@ -90,7 +92,9 @@ function outputs.free(most)
     local job, kept = fields(id, 'job', 'output_bytes')
     if job and has_ended(id) then
       for _, body in ipairs(redis.call('HVALS', P .. ':bodies:' .. id)) do
-        redis.call('ZADD', P .. ':loose', NOW, (body:match(' (.*)$')))
+        local bytes, address = body:match('^(%d+) (.*)$')
+        redis.call('ZADD', P .. ':loose', NOW, address)
+        subtract(job_key(job), 'object_bytes', tonumber(bytes))
       end
       redis.call('UNLINK', unpack(outputs.keys(id)))
       add_bytes(id, job, 0 - count(kept))
