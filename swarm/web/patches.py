@@ -79,6 +79,8 @@ class Viewed:
     """Whether anything may change without an event."""
     rows: dict[str, Row] = field(default_factory=dict)
     jobs: dict[str, Row] = field(default_factory=dict)
+    full: str = ""
+    """Why nothing new starts, as the tab knows it."""
     job: Row | None = None
     gone: set[str] = field(default_factory=set)
 
@@ -162,13 +164,15 @@ def _patch_jobs(
     ids = list(dict.fromkeys(fields["job"] for _, fields in came))
     if look:
         ids = list(dict.fromkeys([*ids, *swarm.store.jobs.part(_LOOKED_AT_JOBS)[0]]))
+    before, viewed.full = viewed.full, swarm.store.fleet.full() if look else viewed.full
+    fleet = {} if viewed.full == before else {"full": viewed.full}
     if not ids:
-        return {}
+        return fleet
     rows = LiveReader(swarm.store).jobs(ids[:MOST_JOBS])
     changed = {job_id: row for job_id, row in rows.items() if viewed.jobs.get(job_id) != row}
     first, viewed.jobs = not viewed.jobs and not came, {**viewed.jobs, **rows}
     # A tab's snapshot has these rows already.
-    return show_jobs(swarm, changed) if changed and not first else {}
+    return {**fleet, **show_jobs(swarm, changed)} if changed and not first else fleet
 
 
 def _patch_job(

@@ -43,12 +43,15 @@ def read_about(swarm: Swarm, *, user: str, read_only: bool, now: float) -> dict[
 
 
 def read_jobs(swarm: Swarm, count: int = 50, before: str = "") -> dict[str, Any]:
-    """Read the newest jobs, or those before a position, and the feed's earlier cursor; `last` is where the next page begins, if any."""
+    """Read the newest jobs, or those before a position, and the feed's earlier cursor; `last` is where the next page begins, if any.
+
+    `full` says why nothing new starts, if Redis is nearly full."""
     store, reader = swarm.store, LiveReader(swarm.store)
     feed = store.streams.last(FEED)
     count = max(1, min(count, MOST_JOBS))
     ids, last = store.jobs.part(count, before=before)
-    return {"now": store.now(), "feed": feed, "last": last or None, **show_jobs(swarm, reader.jobs(ids))}
+    fleet = {"now": store.now(), "feed": feed, "full": store.fleet.full()}
+    return {**fleet, "last": last or None, **show_jobs(swarm, reader.jobs(ids))}
 
 
 def show_jobs(swarm: Swarm, rows: Mapping[str, Row]) -> dict[str, Any]:

@@ -20,6 +20,8 @@ from swarm.replay.past import read_past
 from swarm.store.forgetting import Forgetting
 from swarm.store.objects import JobObjects
 from swarm.store.values import KeptOutput, OutputBounds
+from swarm.web.patches import Cursors, Viewed, WatchedParts, make_patch
+from swarm.web.reads import read_jobs
 from tests.fleet import Fleet
 from tests.job_world import StoredJob, open_store
 from tests.needs import need_program
@@ -67,11 +69,14 @@ def test_near_its_limit_no_job_and_no_child_starts_and_then_all_goes_on(fleet: F
     mapped = fleet.swarm.map("TREE depth=0 steps=2 {line}", over=["a", "b", "c"], base_url=server.url, max_running=1)
     client.config_set("maxmemory", int(client.info("memory")["used_memory"] * 1.1))
     wait_for("a sweep has noticed", lambda: client.exists(key))
-    assert "nothing new can start" in store.fleet.full()
+    assert "nothing new can start" in store.fleet.full() == read_jobs(fleet.swarm)["full"]
+    tab = Viewed(WatchedParts(jobs=True), Cursors())
+    assert make_patch(fleet.swarm, tab, {}, look=True)["full"] == tab.full != ""
     with pytest.raises(RedisFull, match=r"\d+ of \d+ MiB"):
         fleet.submit("TREE depth=0 steps=0", server)
     client.config_set("maxmemory", 0)
     wait_for("a sweep has noticed", lambda: not store.fleet.full())
+    assert make_patch(fleet.swarm, tab, {}, look=True)["full"] == ""
     wait_for("the map went on", lambda: mapped.view().ended_at)
     assert mapped.view().completed == 3
     assert fleet.submit("TREE depth=1 fanout=2 steps=1", server).wait(60).state == "completed"

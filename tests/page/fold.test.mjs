@@ -28,6 +28,8 @@ test("a patch without jobs leaves the fleet the same object", () => {
   assert.equal(foldFleet(fleet, { at: {} }), fleet);
   assert.equal(foldFleet(fleet, { needs_you: 0 }).jobs.size, 0);
   assert.equal(foldFleet(fleet, { needs_you: 2 }).needsYou, 2);
+  const full = foldFleet(fleet, { full: "no room" });
+  assert.deepEqual([full.full, foldFleet(full, { needs_you: 1 }).full, foldFleet(full, { full: "" }).full], ["no room", "no room", ""]);
 });
 
 test("a patch of a job that comes twice changes nothing", () => {

@@ -47,10 +47,11 @@ def agent_lines(agents: Sequence[Row], asking: Container[str], now: float) -> li
     ]
 
 
-def sum_up_fleet(rows: Sequence[Row], workers: int) -> str:
-    """Summarize the fleet in one line."""
+def sum_up_fleet(rows: Sequence[Row], workers: int, *, is_full: bool) -> str:
+    """Summarize the fleet in one line; `is_full`: Redis has no room for new jobs."""
     alive = [row for row in rows if row["state"] not in TERMINAL_STATES]
     parts = [
+        *(["Redis is nearly full, so nothing new starts"] if is_full else []),
         f"{show_number(len(alive), 'job')} of {len(rows)} active",
         f"{sum(row['running'] for row in alive)} agents running, {sum(row['queued'] for row in alive)} queued",
         f"{show_number(workers, 'worker')}",

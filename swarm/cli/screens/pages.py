@@ -37,13 +37,14 @@ class FleetScreen(ListScreen):
         store = self.swarm.store
         ids = dict.fromkeys([*store.jobs.part(_JOBS)[0], *store.jobs.part(_JOBS, state="running")[0]])
         rows, workers = LiveReader(store).jobs(list(ids)), len(store.fleet.workers())
-        return lambda: self._show(rows, workers)
+        summed = sum_up_fleet(list(rows.values()), workers, is_full=bool(store.fleet.full()))
+        return lambda: self._show(rows, summed)
 
-    def _show(self, rows: dict[str, Row], workers: int) -> None:
+    def _show(self, rows: dict[str, Row], summed: str) -> None:
         self._rows, now = rows, time.time()
         lines = [(row["id"], job_line(row, now)) for row in sort_jobs(rows, self._words)]
         words = f" · /{self._words}" if self._words else ""
-        self.show(sum_up_fleet(list(rows.values()), workers) + words, lines)
+        self.show(summed + words, lines)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Open the selected job."""

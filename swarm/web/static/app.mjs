@@ -24,7 +24,7 @@ function App() {
   useEffect(() => {
     if (world.reset) say("Redis no longer has some events: all data on the page was read again.");
   }, [world.reset]);
-  return html`<${Connection} link=${world.link} /><${View} key=${route.view === "job" ? route.job : route.view} route=${route} /><${Said} /><${Keys} />`;
+  return html`<${Connection} link=${world.link} full=${world.fleet?.full} /><${View} key=${route.view === "job" ? route.job : route.view} route=${route} /><${Said} /><${Keys} />`;
 }
 
 const TROUBLES = {
@@ -32,13 +32,15 @@ const TROUBLES = {
   lost: "The connection to Flower is lost. The page shows the last known state and tries again.",
 };
 
-function Connection({ link }) {
+/** What holds up the whole fleet, or keeps the page from knowing it; `full`: why nothing new starts. */
+function Connection({ link, full }) {
   const before = useRef("open");
   useEffect(() => {
     if (link !== before.current) say(TROUBLES[link] ?? "The connection is back, and nothing was missed.");
     before.current = link;
   }, [link]);
-  return TROUBLES[link] ? html`<div class="banner">${TROUBLES[link]}</div>` : null;
+  const trouble = TROUBLES[link] ?? full;
+  return trouble ? html`<div class="banner">${trouble}</div>` : null;
 }
 
 document.documentElement.classList.toggle("is-read-only", about.read_only);

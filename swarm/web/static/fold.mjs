@@ -10,7 +10,7 @@ export function compareIds(one, other) {
 // -- the fleet ---------------------------------------------------------------------------------------------
 
 export function newFleet(listing) {
-  return { jobs: new Map(listing.jobs.map((job) => [job.id, job])), needsYou: listing.needs_you, last: listing.last };
+  return { jobs: new Map(listing.jobs.map((job) => [job.id, job])), needsYou: listing.needs_you, full: listing.full ?? "", last: listing.last };
 }
 
 /** Add an older page of the listing; known jobs are newer than it. */
@@ -19,10 +19,10 @@ export function addOlder(fleet, listing) {
 }
 
 export function foldFleet(fleet, patch) {
-  if (!patch.jobs && patch.needs_you === undefined) return fleet;
+  if (!patch.jobs && patch.needs_you === undefined && patch.full === undefined) return fleet;
   const jobs = new Map(fleet.jobs);
   for (const job of patch.jobs ?? []) jobs.set(job.id, job);
-  return { ...fleet, jobs, needsYou: patch.needs_you ?? fleet.needsYou };
+  return { ...fleet, jobs, needsYou: patch.needs_you ?? fleet.needsYou, full: patch.full ?? fleet.full };
 }
 
 // -- a job -------------------------------------------------------------------------------------------------
