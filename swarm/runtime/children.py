@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from swarm.agent.entries import Spawned, ToolFinished
 from swarm.agent.journaled import Condition
-from swarm.agent.notes import child_result
+from swarm.agent.notes import NO_ROOM, child_result
 from swarm.agent.spec import AgentSpec
 from swarm.definitions.model import DEFAULT_TYPE
 from swarm.definitions.names import canonical_type
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 SPAWNING = AGENT.name
 SPAWNED_AT_ONCE = 50
 """Most children of one step, which must not occupy Redis for long."""
+ROOM_SECONDS = 10.0
+"""How long an agent waits for room in Redis before it tries again to start a child."""
 
 
 class Children:
@@ -40,8 +42,11 @@ class Children:
         self._just_started: set[str] = set()
         """Children that this segment has started and not waited for yet."""
 
-    def spawn(self, calls: Sequence[Block]) -> None:
-        """Start or continue children as the calls ask. Impossible calls get a refusal as result."""
+    def spawn(self, calls: Sequence[Block]) -> Condition | None:
+        """Start or continue children as the calls ask. Impossible calls get a refusal as result.
+
+        Returns what to wait for if Redis has no room for new agents now.
+        """
         plan = self._plan(calls)
         for step in self._parts.steps:
             plan.refuse(calls, step.refuse_child)
@@ -51,10 +56,12 @@ class Children:
                 self._store.events.emit(
                     self._spec.job_id, "denied", self._spec.agent_id, call=describe_call(call), why=why
                 )
-        if plan.refused:
+        refused = {call_id: text for call_id, text in plan.refused.items() if text != NO_ROOM}
+        if refused:
             self._journal.append_results(
-                [ToolFinished(tool_use_id=i, text=text, is_error=True) for i, text in plan.refused.items()]
+                [ToolFinished(tool_use_id=i, text=text, is_error=True) for i, text in refused.items()]
             )
+        return None if refused == plan.refused else Condition(until=self._segment.claim.now() + ROOM_SECONDS)
 
     def start_members(self, call_id: str, members: Sequence[dict[str, Any]]) -> dict[str, str]:
         """Start a team's members from within one call. A repeated call starts none twice.

@@ -245,8 +245,10 @@ class Loop:
                 self.journal.append_results(results)
         return None
 
-    def _run_approved(self, calls: Sequence[Block], run: Callable[[Sequence[Block]], None]) -> Outcome | None:
-        """Run allowed calls and settle denied ones. Parks if only open questions are left."""
+    def _run_approved(
+        self, calls: Sequence[Block], run: Callable[[Sequence[Block]], Condition | None]
+    ) -> Outcome | None:
+        """Run allowed calls and settle denied ones. Parks if only open questions are left, or `run` returns what to wait for."""
         decision = self.parts.approvals.decide(calls)
         if decision.settled:
             results = sum(isinstance(entry, ToolFinished) for entry in decision.settled)
@@ -257,7 +259,8 @@ class Loop:
                 )
         if decision.run:
             try:
-                run(decision.run)
+                if (condition := run(decision.run)) is not None:
+                    return self._park(condition)
             except AwaitsAnswer as awaited:
                 asking = awaited.ask.model_dump(exclude={"to"})
                 return self._park(Condition(question=awaited.question_id), tool_use_id=awaited.tool_use_id, ask=asking)

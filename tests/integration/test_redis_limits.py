@@ -19,11 +19,12 @@ from swarm.replay.importer import freeze, import_past
 from swarm.replay.past import read_past
 from swarm.store.forgetting import Forgetting
 from swarm.store.objects import JobObjects
-from swarm.store.values import KeptOutput, OutputBounds
+from swarm.store.usage import UsageStore
+from swarm.store.values import KeptOutput, NotSpawned, OutputBounds, Signals
 from swarm.web.patches import Cursors, Viewed, WatchedParts, make_patch
 from swarm.web.reads import read_jobs
 from tests.fleet import Fleet
-from tests.job_world import StoredJob, open_store
+from tests.job_world import JobWorld, StoredJob, open_store
 from tests.needs import need_program
 from tests.redis_servers import Group
 from tests.waiting import wait_for
@@ -66,7 +67,9 @@ def test_near_its_limit_no_job_and_no_child_starts_and_then_all_goes_on(fleet: F
     store, server = fleet.swarm.store, fleet.rehearse(latency_seconds=0.1)
     fleet.start_worker(2)
     client, key = store.keyspace.client, store.keyspace.key("full")
+    waiting = fleet.submit("TREE depth=1 fanout=2 steps=1 think=2500", server)
     mapped = fleet.swarm.map("TREE depth=0 steps=2 {line}", over=["a", "b", "c"], base_url=server.url, max_running=1)
+    client.set("padding", "x" * (40 << 20))  # so that the share between near and full is some MiB
     client.config_set("maxmemory", int(client.info("memory")["used_memory"] * 1.1))
     wait_for("a sweep has noticed", lambda: client.exists(key))
     assert "nothing new can start" in store.fleet.full() == read_jobs(fleet.swarm)["full"]
@@ -79,6 +82,8 @@ def test_near_its_limit_no_job_and_no_child_starts_and_then_all_goes_on(fleet: F
     assert make_patch(fleet.swarm, tab, {}, look=True)["full"] == ""
     wait_for("the map went on", lambda: mapped.view().ended_at)
     assert mapped.view().completed == 3
+    view = waiting.wait(60)
+    assert (view.state, view.text) == ("completed", "DONE 3"), "its children waited"
     assert fleet.submit("TREE depth=1 fanout=2 steps=1", server).wait(60).state == "completed"
 
 
@@ -94,6 +99,36 @@ def test_an_agent_keeps_a_bounded_number_of_bytes_and_is_told_of_dropped_ones(un
     assert store.outputs.load(claim.agent_id, "third") == "z" * 50
     assert keep("huge", "x" * 101) == KeptOutput(over="agent", bound=100)
     assert store.keyspace.client.hget(store.keyspace.key("agent", claim.agent_id), "output_bytes") == "90"
+
+
+def test_near_the_limit_a_child_waits_for_room_and_outputs_of_ended_agents_are_freed(
+    unmanned: Fleet, tmp_path: Path
+) -> None:
+    objects = FolderObjects(tmp_path)
+    store = open_store(unmanned, objects=objects)
+    world = JobWorld(store, unmanned, team=False)
+    world.start("ended", teammate=False), world.start("open", teammate=False)
+    for name in ("ended", "open"):
+        store.outputs.keep(world.claims[name], "small", "x", OutputBounds(99, 99))
+        store.outputs.keep(world.claims[name], "large", "x" * 70_000, OutputBounds(1 << 20, 1 << 20))
+    world.end("ended")
+
+    def sweep(share: float) -> None:
+        for lock in store.keyspace.client.keys(store.keyspace.key("rescue-lock", "*")):
+            store.keyspace.client.delete(lock)
+        store.leases.begin_sweep("worker", 1, 60, share)
+
+    sweep(1e-9)
+    assert isinstance(full := world.spawn("third", teammate=False), NotSpawned) and full.why == "full"
+    over = store.outputs.keep(world.claims["open"], "more", "x", OutputBounds(99, 99))
+    assert over.over == "Redis" and store.outputs.load(world.ids["ended"], "small") is None
+    assert store.outputs.load(world.ids["open"], "small") == "x"
+    assert JobObjects(store.keyspace, objects).delete_orphans() == 1
+    assert store.outputs.load(world.ids["open"], "large") == "x" * 70_000
+    held = UsageStore(store.keyspace).job(world.job_id).held
+    assert (held.outputs, held.objects) == (1, 70_000)
+    sweep(1.0)
+    assert isinstance(world.spawn("third", teammate=False), Signals)
 
 
 def test_large_outputs_are_objects_that_go_when_they_are_dropped_replaced_and_forgotten(
