@@ -108,9 +108,9 @@ def test_near_the_limit_a_child_waits_for_room_and_outputs_of_ended_agents_are_f
     store = open_store(unmanned, objects=objects)
     world = JobWorld(store, unmanned, team=False)
     world.start("ended", teammate=False), world.start("open", teammate=False)
+    keep = partial(store.outputs.keep, bounds=OutputBounds(1 << 20, 1 << 20))
     for name in ("ended", "open"):
-        store.outputs.keep(world.claims[name], "small", "x", OutputBounds(99, 99))
-        store.outputs.keep(world.claims[name], "large", "x" * 70_000, OutputBounds(1 << 20, 1 << 20))
+        keep(world.claims[name], "small", "x"), keep(world.claims[name], "large", "x" * 70_000)
     world.end("ended")
 
     def sweep(share: float) -> None:
@@ -120,8 +120,8 @@ def test_near_the_limit_a_child_waits_for_room_and_outputs_of_ended_agents_are_f
 
     sweep(1e-9)
     assert isinstance(full := world.spawn("third", teammate=False), NotSpawned) and full.why == "full"
-    over = store.outputs.keep(world.claims["open"], "more", "x", OutputBounds(99, 99))
-    assert over.over == "Redis" and store.outputs.load(world.ids["ended"], "small") is None
+    assert keep(world.claims["open"], "more", "x").over == "Redis"
+    assert store.outputs.load(world.ids["ended"], "small") is None
     assert store.outputs.load(world.ids["open"], "small") == "x"
     assert JobObjects(store.keyspace, objects).delete_orphans() == 1
     assert store.outputs.load(world.ids["open"], "large") == "x" * 70_000
