@@ -59,8 +59,11 @@ class Runtime:
         self.settings = settings
         find_outside_tools(settings.tools)
         self.additions: list[WorkerPart] = [load(one.worker)(settings) for one in capabilities().values() if one.worker]
-        client = connect(settings, timeout_seconds=WORKER_TIMEOUT_SECONDS)
-        self.store = Store(client, settings.key_prefix, partial(open_shared_objects, settings))
+        self.store = Store(
+            connect(settings, timeout_seconds=WORKER_TIMEOUT_SECONDS),
+            settings.key_prefix,
+            partial(open_shared_objects, settings),
+        )
         self.disk = Disk(self.store.keyspace, settings.durability)
         self._models: dict[str | None, AnthropicModel] = {}
         self._lock = threading.Lock()

@@ -1,4 +1,4 @@
-"""`swarm usage`: show what the swarm holds, by kind and by job."""
+"""`swarm usage`: show the bytes of the swarm, by kind and by job."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def show_usage(
     limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", help="Rows at most.", min=1)] = 20,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what the swarm holds, by kind and by job, largest first."""
+    """Show how much the swarm stores, by kind and by job, largest first."""
     with open_swarm() as swarm:
         usage = UsageStore(swarm.store.keyspace)
         if job is not None:

@@ -34,7 +34,7 @@ def open_objects(settings: Settings) -> Objects:
 
 
 def open_shared_objects(settings: Settings) -> Objects | None:
-    """As `open_objects`, if all workers of the fleet reach that store; else None."""
+    """Open the same store as `open_objects` if all workers of the fleet reach it; else return None."""
     is_one_host = settings.redis_url is None or settings.redis_url.startswith("unix:")
     return open_objects(settings) if settings.objects or is_swarm_hub(settings.hub) or is_one_host else None
 

@@ -54,7 +54,7 @@ class Journal:
         self.share = share or Share(claim, "", None)
         self.history, self._most = History(claim.agent_id), most
         self.full: Literal["", "agent", "job"] = ""
-        """Whose journals have no room for further turns, as of the last append."""
+        """The owner of journals without room for further turns, as of the last append."""
         self.unread = claim.unread
         """Unread messages in the mailbox, as of the last write."""
         self.wanted = claim.wanted

@@ -1,4 +1,4 @@
-"""What a swarm holds: by kind, by job, by agent."""
+"""Measure the bytes of a swarm: by kind, by job, by agent."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _INDEX = (
 )
 """Keys of all jobs together."""
 _COUNTED = {"journals": "journal_bytes", "mail": "mail_bytes", "outputs": "output_bytes"}
-"""Fields that count what an agent holds."""
+"""Fields that count the bytes of an agent."""
 
 
 @dataclass(frozen=True)
 class Held:
-    """What a job, an agent or all of a swarm holds, in bytes."""
+    """The bytes of a job, of an agent, or of a whole swarm."""
 
     journals: int = 0
     mail: int = 0
@@ -50,7 +50,7 @@ class Held:
 
 @dataclass(frozen=True)
 class Holder:
-    """A job or an agent, and what it holds."""
+    """A job or an agent with its bytes."""
 
     id: str
     name: str
@@ -60,7 +60,7 @@ class Holder:
 
 
 class UsageStore:
-    """Measures what the swarm holds, each job at constant cost."""
+    """Measures the swarm, each job at constant cost."""
 
     def __init__(self, keyspace: Keyspace) -> None:
         self._keyspace = keyspace

@@ -144,7 +144,7 @@ class OutgoingMessage(BaseModel):
     """Identifies a message from outside, so that one sent again after a broken connection is a repeat."""
     max_unread: int = MAX_UNREAD
     most: tuple[int, int] = UNBOUNDED
-    """Of an agent's message: the most MiB of a mailbox, and of all mailboxes of its job."""
+    """The most MiB of a mailbox, and of all mailboxes of the job; a person's message has no such bound."""
     to: Sequence[str] = ()
     """The receivers' ids."""
     entry: str = ""
@@ -200,7 +200,7 @@ class Appended:
     slot: Slot | InLine | None = None
     """The answer to the request for a slot; None if there was none, or it was not looked up."""
     full: Literal["", "agent", "job"] = ""
-    """Whose journals have no room for further turns."""
+    """The owner of journals without room for further turns."""
 
 
 @dataclass(frozen=True)

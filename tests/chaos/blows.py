@@ -11,6 +11,8 @@
 | `cut` | close every connection to Redis |
 | `failover` | SIGKILL the primary; the replica takes over; the dead one comes back as a replica |
 | `switch` | have primary and replica change their roles |
+| `near` | have Redis' memory near its limit, so that nothing new starts, then raise the limit |
+| `full` | have Redis' memory used up, so that it refuses writes, then raise the limit |
 | `disk` | fill up Redis' disk until it refuses writes, then free it |
 """
 
@@ -35,6 +37,7 @@ DRAIN_SECONDS = 60.0
 """How long a worker may take to leave; what it waits for are calls of a second or so."""
 _PAUSE_SECONDS = (3.0, 5.0)
 _FULL_SECONDS = (0.5, 3.0)
+_LIMITED_SECONDS = (2.0, 12.0)
 
 
 class Server(Protocol):
@@ -181,6 +184,8 @@ class Blows:
                 time.sleep(self._chance.uniform(*_FULL_SECONDS))
                 server.free()
                 wait_for("Redis can write again", lambda: not server.refuses())
+            case "near" | "full", _:
+                self._limit_memory(1.03 if kind == "near" else 1.0, self._chance.uniform(*_LIMITED_SECONDS))
             case "pause", _:
                 pause(server.pid, self._chance.uniform(*_PAUSE_SECONDS))
             case "redis", OwnServer() | LocalServer():
@@ -189,6 +194,12 @@ class Blows:
                 server.start()
             case _:
                 raise ValueError(f"no blow {kind!r} to a {type(server).__name__}")
+
+    def _limit_memory(self, share: float, seconds: float) -> None:
+        client = self._fleet.swarm.store.keyspace.client
+        client.config_set("maxmemory", int(client.info("memory")["used_memory"] * share))
+        time.sleep(seconds)
+        client.config_set("maxmemory", 0)
 
     def _send_away(self, worker: Worker) -> None:
         # Somebody of its own looks when it has left: other blows keep this thread for seconds.

@@ -65,6 +65,15 @@ DISK = Plan(
     rest_seconds=(0.5, 2.0),
     workers=2,
 )
+MEMORY = Plan(
+    name="memory",
+    what="Redis' memory at its limit, again and again, while workers die",
+    works=(_SMALL, _TALK),
+    first=("near", "full", "child"),
+    kinds=("near", "full", "near", "full", "child", "worker", "drain"),
+    rest_seconds=(0.5, 3.0),
+    workers=2,
+)
 QUARANTINE = Plan(
     name="quarantine",
     what="in each tree one agent whose process dies whenever it would write down its first reply",
@@ -97,7 +106,7 @@ LEDGER = Plan(
         "PYTHONPATH": os.pathsep.join([str(OUTSIDE), str(OUTSIDE.parents[1])]),
     },
 )
-_ALL = (FLEET, TALK, SENTINEL, TLS, DISK, QUARANTINE, THREADS, LEDGER)
+_ALL = (FLEET, TALK, SENTINEL, TLS, DISK, MEMORY, QUARANTINE, THREADS, LEDGER)
 PLANS: Mapping[str, Plan] = {plan.name: plan for plan in _ALL}
 
 

@@ -53,6 +53,12 @@ def test_a_full_disk_stops_work_and_loses_nothing(tmp_path: Path) -> None:
     _run(replace(DISK, works=(TREE,), first=("disk", "child"), workers=1), tmp_path)
 
 
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_minutes_with_its_memory_at_the_limit_lose_nothing(tmp_path: Path) -> None:
+    _run(lasting("memory", 180.0, 1), tmp_path)
+
+
 @pytest.mark.timeout(180)
 def test_an_agent_that_kills_its_processes_is_quarantined_and_the_rest_is_counted(tmp_path: Path) -> None:
     section = _run(replace(QUARANTINE, works=(TREE,), first=("redis",), workers=1), tmp_path)

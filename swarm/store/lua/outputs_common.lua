@@ -22,7 +22,7 @@ local function add_bytes(id, job, bytes)
   add(job_key(job), 'output_bytes', bytes)
 end
 
--- The size and the address of what is kept under a key, which may be nothing.
+-- The size and the address of the output with a key; 0 if there is none.
 local function find(id, key)
   local texts, bodies = unpack(outputs.keys(id))
   local body = redis.call('HGET', bodies, key)
@@ -31,7 +31,7 @@ local function find(id, key)
   return tonumber(bytes), address
 end
 
--- Drop what is kept under a key; adds its object to a list of those that nothing refers to.
+-- Drop the output with a key, if there is one; adds its object to a list.
 local function drop(id, job, key, loose)
   local texts, bodies, order = unpack(outputs.keys(id))
   local bytes, address = find(id, key)

@@ -1,4 +1,4 @@
--- What some jobs hold, in bytes, at a cost that does not grow with them: of records of agents and of pages only some are measured.
+-- Measure the bytes of some jobs, at a cost that does not grow with them: of records of agents and of pages only some are measured.
 -- Returns for each existing job {id, title, state, journals, mail, outputs, the part of them that is objects, board and pages, all else}
 local LOOKED_AT = 5
 
