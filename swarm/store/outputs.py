@@ -57,7 +57,12 @@ class OutputStore:
         texts, bodies = self._keyspace.each("hgetall", self._keys(agent_id))
         yield from texts.items()
         for key, body in bodies.items():
-            yield key, self._read(body)
+            try:
+                yield key, self._read(body)
+            except ObjectMissing:
+                # The agent may have dropped it meanwhile.
+                if self._keyspace.client.hget(self._keys(agent_id)[1], key) == body:
+                    raise
 
     def place(self, job_id: str, text: str) -> dict[str, str | int]:
         """Store a text for an output that is imported; returns the fields that refer to it."""

@@ -21,6 +21,7 @@ from swarm.cli.doctor import Check, run_checks
 from swarm.core.errors import ConfigurationError
 from swarm.store.connection import ping_server
 from swarm.store.rights import ROLES
+from swarm.store.usage import UsageStore
 from tests.fleet import Fleet
 from tests.needs import need_program
 from tests.redis_servers import OwnServer
@@ -86,6 +87,7 @@ def test_workers_clients_and_the_exporter_work_with_the_least_rights(server: _Se
         assert "completed" in command("client", "wait", job.id).stdout
         checks = {check.name: check for check in run_checks(client.settings)}
         assert checks["Redis"].ok and checks["worker"].ok and checks["waiting jobs"].ok, checks
+        assert [holder.held.total > 0 for holder in UsageStore(client.store.keyspace).jobs()] == [True]
         long = client.job(submit("TREE depth=0 fanout=0 steps=5000 think=200"))
         wait_for("it works", lambda: long.view().turns > 0)
         assert command("client", "cancel", long.id).returncode == 0

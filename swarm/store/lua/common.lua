@@ -41,6 +41,7 @@
 --   queued      when it was last put in line
 --   waited      its total time in line before it was last taken
 --   unread      number of messages beyond its journal's cursor; `unread_notes`: those of them written by the runtime
+--   journal_bytes, mail_bytes  the bytes of its journal's entries, and of all messages that it got; a job has the sums
 --   background  its end is mailed to its parent
 --   teammate    it stays alive after a task
 --   idle        it is parked because it has nothing to do
