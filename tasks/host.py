@@ -19,7 +19,7 @@ from typing import Any
 from swarm.agent.hosts import CLOCK_FAULT_SECONDS, HostState
 from swarm.agent.needs import read_workers
 from swarm.core.settings import Settings
-from swarm.hub.probe import find_trouble
+from swarm.hub.probe import PATIENCE_SECONDS, find_trouble
 from swarm.permissions.sandbox import Backend, choose_backend
 from swarm.store.store import Store
 from swarm.tasks.notes import Reasons, SharedDocument
@@ -41,16 +41,21 @@ def share(recheck_seconds: float) -> None:
 
 
 def prepare(settings: Settings) -> None:
-    """Find out the parts of the state that stay as they are."""
+    """Note the parts of the state that stay as they are."""
+    update(**find_state(settings))
+
+
+def find_state(settings: Settings) -> dict[str, Any]:
+    """Find out the fields of the state that stay as they are while a worker runs."""
     sandbox = choose_backend(settings.sandbox)
-    update(
-        sandbox=sandbox.name if isinstance(sandbox, Backend) else "",
-        extras=find_extras(),
-        python=platform.python_version(),
-        git=find_git_version(),
-        settings=settings.shared(),
-        secrets=[*settings.secrets(), *(name for name in KEYS if os.environ.get(name))],
-    )
+    return {
+        "sandbox": sandbox.name if isinstance(sandbox, Backend) else "",
+        "extras": find_extras(),
+        "python": platform.python_version(),
+        "git": find_git_version(),
+        "settings": settings.shared(),
+        "secrets": [*settings.secrets(), *(name for name in KEYS if os.environ.get(name))],
+    }
 
 
 def update(**found: Any) -> None:
@@ -128,15 +133,19 @@ def free_bytes(folder: Path) -> int:
 
 
 class HubWatch:
-    """Checks whether the hub answers, and if it does not, whether it answers other hosts."""
+    """Checks whether the hub answers, and if it does not, whether it answers other hosts.
+
+    A host that alone has lost the hub knows it after about a lease: its check, its wait and the others' next check take a third each.
+    """
 
     def __init__(self, settings: Settings, store: Store) -> None:
         self._settings, self._store = settings, store
+        self.every_seconds = settings.lease_seconds / 3
         self._failing_since = 0.0
 
     def __call__(self) -> None:
         began = time.monotonic()
-        trouble, _ = find_trouble(self._settings)
+        trouble, _ = find_trouble(self._settings, min(PATIENCE_SECONDS, max(1.0, self.every_seconds)))
         now = time.time() - state().clock_offset
         if not trouble:
             self._failing_since = 0.0

@@ -208,7 +208,8 @@ class Housekeeping(bootsteps.StartStopStep):  # type: ignore[misc]
         self._spawn("spare", SPARE_SECONDS, SpareCheckouts(settings))
         self._spawn("disk", DISK_SECONDS, Housekeeper(settings, process.runtime().store), at_once=True)
         if settings.hub is not None:
-            self._spawn("hub", settings.lease_seconds, HubWatch(settings, process.runtime().store), at_once=True)
+            watch = HubWatch(settings, process.runtime().store)
+            self._spawn("hub", watch.every_seconds, watch, at_once=True)
         self._spawn("leftovers", CLEAN_SECONDS, Leftovers(process.runtime().store))
         for name, url in settings.brokers.items():
             self._spawn(f"callbacks-{name}", PUBLISH_SECONDS, Publishing(process.runtime().store, name, url))

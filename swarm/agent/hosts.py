@@ -67,7 +67,8 @@ def compare_hosts(workers: Iterable[Has]) -> list[HostDifference]:
         _compare("checkouts", {host: has.checkouts for host, has in hubbed.items()}, "set SWARM_CHECKOUTS={}"),
         _list_faults("hub in reach", {host: states[host].hub_trouble for host in hubbed}, "see its message"),
         _list_faults("health", {host: has.sick for host, has in hosts.items()}, "see its message"),
-        _compare_extras(states),
+        _compare_lists("extras", {host: state.extras for host, state in states.items()}, install_command),
+        _compare_lists("secrets", {host: state.secrets for host, state in states.items()}, _name_secrets),
         _compare("sandbox", {host: state.sandbox for host, state in states.items()}, "install bubblewrap for {}"),
         _compare(
             "version", {host: has.version for host, has in hosts.items()}, "pip install 'celery-swarm=={}'", newest
@@ -92,6 +93,14 @@ def most_common(values: Iterable[str]) -> str:
     return min(counted, key=lambda value: (-counted[value], value), default="")
 
 
+def settings_in_common(workers: Iterable[Has]) -> dict[str, str]:
+    """The variables that most of these workers' hosts have, with their values: a new host needs them, too."""
+    hosts = {has.host: {**has.host_state.settings, "SWARM_HUB": has.hub} for has in workers}
+    names = sorted({name for settings in hosts.values() for name in settings})
+    found = {name: most_common(settings.get(name, "") for settings in hosts.values()) for name in names}
+    return {name: value for name, value in found.items() if value}
+
+
 def newest(versions: Iterable[str]) -> str:
     """The newest of some versions."""
     return max(versions, key=lambda version: [int(part) for part in re.findall(r"\d+", version)], default="")
@@ -108,15 +117,19 @@ def _compare(
     return HostDifference(name, found, f"{remedy.format(wanted)} on {', '.join(others)}")
 
 
-def _compare_extras(states: Mapping[str, HostState]) -> HostDifference:
-    every = sorted({extra for state in states.values() for extra in state.extras})
-    lacking = {host: [one for one in every if one not in state.extras] for host, state in states.items()}
-    lacking = {host: extras for host, extras in lacking.items() if extras}
+def _compare_lists(name: str, lists: Mapping[str, tuple[str, ...]], remedy: Callable[..., str]) -> HostDifference:
+    every = sorted({one for names in lists.values() for one in names})
+    lacking = {
+        host: missing for host, names in lists.items() if (missing := [one for one in every if one not in names])
+    }
     if not lacking:
-        return HostDifference("extras", ", ".join(every) or "none")
-    found = "; ".join(f"{host} lacks {', '.join(extras)}" for host, extras in lacking.items())
-    remedy = "; ".join(f"on {host}: {install_command(*extras)}" for host, extras in lacking.items())
-    return HostDifference("extras", found, remedy)
+        return HostDifference(name, ", ".join(every) or "none")
+    found = "; ".join(f"{host} lacks {', '.join(missing)}" for host, missing in lacking.items())
+    return HostDifference(name, found, "; ".join(f"on {host}: {remedy(*missing)}" for host, missing in lacking.items()))
+
+
+def _name_secrets(*names: str) -> str:
+    return f"{' '.join(f'{name}=…' for name in names)} swarm join"
 
 
 def _list_faults(name: str, faults: Mapping[str, str], remedy: str) -> HostDifference:

@@ -91,6 +91,8 @@ class Item(BaseModel):
     tokens: dict[str, int] = {}
     """Token counts of a reply: `read`, `cached`, `written`."""
     cost_usd: float | None = None
+    estimated_usd: float = 0.0
+    """The part of the cost that is an estimate."""
     facts: dict[str, Any] = {}
     """Data for programs."""
 

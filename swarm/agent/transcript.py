@@ -107,6 +107,7 @@ class Narrator:
             aside=f"tries again after {wait:,.0f} seconds" if wait > 0 else "",
             level="bad" if entry.permanent else "doubt",
             cost_usd=self._cost(entry) if entry.usage.total_tokens else None,
+            estimated_usd=0.0 if self._rehearsed else entry.estimated_usd,
             facts={name: getattr(entry, name) for name in ("error", "error_kind", "permanent")},
         )
 

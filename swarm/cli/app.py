@@ -35,6 +35,7 @@ SECTIONS = {
         "diff": "work:show_diff",
         "apply": "work:apply_work",
         "wait": "wait:wait_for_jobs",
+        "cost": "cost:show_spending",
         "audit": "wait:audit",
         "resume": "replay:resume",
         "replay": "replay:replay",
@@ -57,6 +58,7 @@ SECTIONS = {
         "doctor": "doctor:doctor",
     },
     "A fleet": {
+        "join": "join:join",
         "worker": "machines:run_worker",
         "workers": "workers:list_workers",
         "drain": "workers:drain",
@@ -169,11 +171,25 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _take_settings(file: Path | None) -> None:
+    # Before the command is resolved, which may start a worker.
+    if file is not None:
+        from swarm.local.settings_file import take_settings
+
+        take_settings(file)
+
+
 @app.callback()
 def swarm_command(
     version: Annotated[
         bool, typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True)
     ] = False,
+    env: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Take settings from a file of `swarm join`.", callback=_take_settings, is_eager=True
+        ),
+    ] = None,
 ) -> None:
     """A tree of LLM agents that runs on a fleet: every agent a Celery task, every wait without a process.
 

@@ -18,7 +18,7 @@ from typing import Annotated
 import typer
 
 from swarm.agent.hosts import compare_hosts, most_common
-from swarm.agent.needs import Needs, find_differing, find_files_lack
+from swarm.agent.needs import Has, Needs, find_differing, find_files_lack
 from swarm.cli.options import JsonOption
 from swarm.cli.output import output_console, print_json, show_number
 from swarm.cli.tables import Column, Listing
@@ -35,12 +35,14 @@ from swarm.local.exposure import find_exposures
 from swarm.local.redis_server import read_redis_status
 from swarm.local.server_binary import find_server
 from swarm.local.stack import has_worker
+from swarm.models.catalogue import context_tokens, price_of, resolve_model
 from swarm.models.connection import find_credentials
 from swarm.permissions.sandbox import Backend, choose_backend
 from swarm.store.callbacks import NAME_BROKER, Callbacks, explain_stranded
 from swarm.store.connection import hide_password, ping_server
 from swarm.store.outage import RedisError
 from swarm.store.server import find_faults
+from swarm.store.spending import REHEARSAL
 from swarm.tools.outside import find_outside_tools
 from swarm.tools.ripgrep import find_ripgrep
 
@@ -67,11 +69,11 @@ def doctor(
 ) -> None:
     """Check this machine's requirements; exit code 1 if a needed one is missing."""
     settings = load_settings()
-    checks = check_fleet(settings) if fleet else run_checks(settings)
+    checks = check_fleet(settings, Swarm(settings).workers()) if fleet else run_checks(settings)
     if as_json:
         print_json([asdict(check) for check in checks])
     else:
-        _print_checks(checks)
+        print_checks(checks)
     if any(check.needed and not check.ok for check in checks):
         raise typer.Exit(1)
 
@@ -92,6 +94,7 @@ def run_checks(settings: Settings) -> list[Check]:
         _check_worker,
         _check_hosts,
         _check_served,
+        _check_models,
         _check_callbacks,
         _check_tools,
         _check_servers,
@@ -99,9 +102,8 @@ def run_checks(settings: Settings) -> list[Check]:
     return [*(check(settings) for check in checks), *_check_exposures(settings)]
 
 
-def check_fleet(settings: Settings) -> list[Check]:
-    """Compare the hosts of all workers with each other, and their files' places with this machine's."""
-    workers = Swarm(settings).workers()
+def check_fleet(settings: Settings, workers: list[Has]) -> list[Check]:
+    """Compare the hosts of these workers with each other, and their files' places with this machine's."""
     if not workers:
         return [
             Check("workers", False, "none", "`swarm worker` starts one, `swarm join` configures a host", needed=False)
@@ -119,7 +121,8 @@ def check_fleet(settings: Settings) -> list[Check]:
     return checks
 
 
-def _print_checks(checks: list[Check]) -> None:
+def print_checks(checks: list[Check]) -> None:
+    """Print checks as a table, and the remedies below it."""
     Listing[Check](
         Column("", lambda check: "ok" if check.ok else "MISSING" if check.needed else "note"),
         Column("what", lambda check: check.name),
@@ -288,6 +291,28 @@ def _check_served(settings: Settings) -> Check:
     return Check(
         "waiting jobs", False, f"no worker can run {found}", "start a worker that has the missing parts", needed=False
     )
+
+
+def _check_models(settings: Settings) -> Check:
+    """Check whether the models in use have a price, and the context window of the table."""
+    file = settings.prices_file
+    try:
+        used = {settings.model, settings.small_model}
+        models = {resolve_model(name, default=name, parent=None, prices_file=file) for name in used}
+        told: dict[str, int] = {}
+        if read_redis_status(settings).running:
+            swarm = Swarm(settings)
+            models |= {model for used_then in swarm.store.spending.days().values() for model in used_then} - {REHEARSAL}
+            told = swarm.store.fleet.windows()
+    except _TROUBLE as error:
+        return Check("models", False, "unknown", str(error), needed=False)
+    faults = [f"{model} has no price" for model in sorted(models) if price_of(model, prices_file=file) is None]
+    for name, tokens in sorted(told.items()):
+        known = context_tokens(name.partition(" at ")[0], prices_file=file)
+        if tokens < known:
+            faults.append(f"{name} holds {tokens:,} tokens, by its provider, and {known:,} by the table")
+    remedy = "give their `models:` rows the true values in the file of SWARM_PRICES_FILE"
+    return Check("models", not faults, "; ".join(faults) or ", ".join(sorted(models)), remedy, needed=False)
 
 
 def _check_callbacks(settings: Settings) -> Check:

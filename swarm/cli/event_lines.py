@@ -104,5 +104,6 @@ def _describe_end(event: AgentEnded | JobEnded) -> str:
     limit = f" at its limit of {event.stopped_at}" if event.stopped_at else ""
     reason = f": {one_line(event.reason, _LONG)}" if event.reason else ""
     tokens = f"{show_count(event.usage.total_tokens)} tokens"
-    spent = f"{show_number(event.turns, 'turn')}, {tokens}, {show_cost(event.cost_usd, event.unpriced_tokens)}"
+    cost = show_cost(event.cost_usd, event.unpriced_tokens, event.estimated_usd)
+    spent = f"{show_number(event.turns, 'turn')}, {tokens}, {cost}"
     return f"{who}{event.state.replace('_', ' ')}{limit} ({spent}){reason}"

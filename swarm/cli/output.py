@@ -136,11 +136,16 @@ def show_count(number: int) -> str:
     return f"{number / 1_000_000_000:.1f}G"
 
 
-def show_cost(dollars: float | None, unpriced: int = 0) -> str:
-    """Format an amount in dollars, with enough digits to be non-zero; `?` stands for `unpriced` tokens."""
+def show_cost(dollars: float | None, unpriced: int = 0, estimated: float = 0.0) -> str:
+    """Format an amount in dollars, with enough digits to be non-zero; `?` stands for `unpriced` tokens.
+
+    With an `estimated` part it says so: `$1.20 (~$0.1000 estimated)`.
+    """
     if dollars is None:
         return "?"
     told = "$0" if dollars == 0 else f"${dollars:.2f}" if dollars >= 0.995 else f"${dollars:.4f}"
+    if estimated:
+        told += " (estimated)" if estimated >= dollars else f" (~{show_cost(estimated)} estimated)"
     return f"{told} + ?" if unpriced else told
 
 

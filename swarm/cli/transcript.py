@@ -130,7 +130,11 @@ class TranscriptPrinter:
 
     def _print_title(self, item: Item) -> None:
         figures = [f"{show_count(item.tokens['read'] + item.tokens['written'])} tokens"] if item.tokens else []
-        figures += [] if item.cost_usd is None and not item.tokens else [show_cost(item.cost_usd)]
+        figures += (
+            []
+            if item.cost_usd is None and not item.tokens
+            else [show_cost(item.cost_usd, estimated=item.estimated_usd)]
+        )
         figures += [show_duration(item.seconds)] if item.seconds >= 0.05 else []
         beside = ", ".join([*([one_line(item.aside, _SHOWN_LINE_CHARACTERS)] if item.aside else []), *figures])
         title = item.heading if self._full else one_line(item.heading, _SHOWN_LINE_CHARACTERS)

@@ -78,7 +78,7 @@ def wait_for_all(jobs: Sequence[Job], timeout: float | None) -> list[JobView]:
 
 
 def _describe(view: JobView) -> str:
-    cost = show_cost(view.cost_usd, view.unpriced_tokens)
+    cost = show_cost(view.cost_usd, view.unpriced_tokens, view.estimated_usd)
     spent = f"{show_number(view.agents, 'agent')}, {show_count(view.usage.total_tokens)} tokens, {cost}"
     why = f": {one_line(view.reason, _SHOWN_CHARACTERS)}" if view.reason else ""
     return f"{view.id} {view.state.replace('_', ' ')} ({spent}){why}"

@@ -150,6 +150,11 @@ def _run(task: Task, swarm: Swarm, broker: str, before: tuple[Any, ...], given: 
         view = _start(task, swarm, broker, before, given)
     if task.request.is_eager:
         view = swarm.job(job_id).wait()
+    elif not view.ended and not _has_result(task, step_id):
+        # The job exists by now, so that a worker's death here leaves no step that waits for none.
+        task.update_state(state=WAITING, meta={"job_id": job_id})
+        # An end that was reported before the state was set has been overwritten by it.
+        view = swarm.job(job_id).view()
     if not view.ended:
         raise Ignore
     if view.state != "completed":
@@ -163,8 +168,6 @@ def _start(task: Task, swarm: Swarm, broker: str, before: tuple[Any, ...], given
         raise ConfigurationError("swarm.job runs as a step of a canvas; in a program use Swarm().run")
     order["prompt"] = fill(str(order.get("prompt", "")), before)
     if not request.is_eager:
-        # Before the job exists, because its end may be reported before this continues.
-        task.update_state(state=WAITING, meta={"job_id": job_id_of(request.id)})
         order |= {"on_end": _message_of(task, given), "broker": broker}
     order["idempotency_key"] = _key_of(request.id)
     prepared = prepare_order(read_order(Order, **order), swarm.settings)

@@ -29,8 +29,9 @@ from swarm.streaming.events import (
     ToolResult,
 )
 
-_OF_AGENT = ("text", "stopped_at", "turns", "tools", "usage", "cost_usd", "unpriced_tokens")
-_OF_JOB = ("data", "reason", "stopped_at", "agents", "turns", "usage", "cost_usd", "unpriced_tokens", "rehearsed")
+_SPENT = ("usage", "cost_usd", "estimated_usd", "unpriced_tokens")
+_OF_AGENT = ("text", "stopped_at", "turns", "tools", *_SPENT)
+_OF_JOB = ("data", "reason", "stopped_at", "agents", "turns", *_SPENT, "rehearsed")
 _TOLD: dict[str, type[Prompt | Reply | ToolResult | ModelFailed]] = {
     **{"prompt": Prompt, "reply": Reply, "result": ToolResult, "failure": ModelFailed},
 }

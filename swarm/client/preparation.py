@@ -57,6 +57,10 @@ def find_workspace(given: str | Path) -> Path:
         folder, found = Path(given), False
     if not found:
         raise ConfigurationError(f"the workspace {folder} is not a folder; name one that exists with --workspace")
+    try:
+        str(folder).encode()
+    except UnicodeEncodeError:
+        raise ConfigurationError(f"the name of the workspace {str(folder)!a} is not UTF-8; rename it") from None
     return folder
 
 

@@ -10,18 +10,21 @@ from swarm.core.errors import GitFailed
 from swarm.core.settings import Settings
 from swarm.workspace.git_command import call_git
 
-_PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 20.0
 _NOT_THERE = re.compile("repository .* not found|does not appear to be a git repository")
 
 
-def find_trouble(settings: Settings) -> tuple[str, str]:
-    """Why the configured hub cannot be used, and a remedy; empty if it can. The probed repository need not exist."""
+def find_trouble(settings: Settings, seconds: float = PATIENCE_SECONDS) -> tuple[str, str]:
+    """Why the configured hub cannot be used, or does not answer in time, and a remedy; empty if it can.
+
+    The probed repository need not exist.
+    """
     assert settings.hub
     url = settings.hub if settings.hub.endswith(".git") else f"{settings.hub}/doctor/doctor.git"
     asked = ["ls-remote", "-q", url]
     try:
         with tempfile.TemporaryDirectory() as folder:
-            call_git(Path(folder), asked, token=settings.hub_token, seconds=_PATIENCE_SECONDS)
+            call_git(Path(folder), asked, token=settings.hub_token, seconds=seconds)
     except GitFailed as error:
         if _NOT_THERE.search(str(error)):
             return "", ""

@@ -17,7 +17,13 @@ from swarm.store.connection import hide_password, ping_server, redis_hosts, redi
 from swarm.store.outage import RedisError
 from swarm.store.server import find_faults
 
-_SECRETS = ("/etc/swarm/swarm.env", "/etc/swarm/redis-password.conf", "~/.aws/credentials", "~/.config/anthropic")
+_FILES = ("swarm.env", "client.env", "exporter.env", "redis-password.conf")
+_SECRETS = (
+    *(f"/etc/swarm/{name}" for name in _FILES),
+    "~/.config/swarm/swarm.env",
+    "~/.aws/credentials",
+    "~/.config/anthropic",
+)
 _SECRET_VARIABLES = ("GOOGLE_APPLICATION_CREDENTIALS", "AWS_SHARED_CREDENTIALS_FILE", "ANTHROPIC_IDENTITY_TOKEN_FILE")
 
 

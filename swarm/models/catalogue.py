@@ -102,6 +102,13 @@ def price_of(model: str, *, prices_file: Path | None = None) -> Price | None:
     return models.get(found.group(1)) if found else None
 
 
+def row_name(model: str, *, prices_file: Path | None = None) -> str:
+    """The name of the model's row, so that ids of snapshots, Bedrock and Vertex compare; the id itself if it has no row."""
+    models = load_models(prices_file).models
+    found = _BASE_ID.match(model) if model not in models else None
+    return found.group(1) if found and found.group(1) in models else model
+
+
 def charge_for(
     model: str, usage: Usage, *, instead: str = "", estimated: Usage | None = None, prices_file: Path | None = None
 ) -> Charge:

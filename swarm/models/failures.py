@@ -78,6 +78,7 @@ _WORDINGS = (
     (re.compile(r"reached your specified .*usage limit|spend(ing)? limit", re.I), "spend_limit"),
     (re.compile(r"credit balance is too low", re.I), "billing"),
 )
+_WINDOW = re.compile(r"(?:prompt is too long|context (?:limit|window)).*?> *(\d[\d,]*)", re.I | re.DOTALL)
 _IMAGE = re.compile(r"\bimages?\b", re.I)
 _TRANSIENT_KINDS = frozenset({"rate_limit", "overloaded", "server", "timeout", "connection", "cut"})
 _LONGEST_DETAIL = 300
@@ -118,6 +119,12 @@ def stream_failure(body: object, *, model: str, provider: str, aliases: str) -> 
     if kind in _TRANSIENT_KINDS:
         return TransientModelError(_say(kind, "in mid-reply", detail.message), kind=kind)
     return _permanent(kind, "in mid-reply", detail.message, model=model, provider=provider, aliases=aliases)
+
+
+def told_window(error: BaseException) -> int | None:
+    """The context window that a refusal tells: `prompt is too long: 210000 tokens > 200000 maximum`; None if it tells none."""
+    found = _WINDOW.search(str(error)) if isinstance(error, PermanentModelError) and error.kind == "too_large" else None
+    return int(found[1].replace(",", "")) if found else None
 
 
 def credentials_failure(provider: str, why: str = "") -> PermanentModelError:

@@ -15,7 +15,7 @@ from swarm.agent.blocks import hold_image
 from swarm.agent.compaction import ContextBounds, WantedSummary, bounds_of
 from swarm.agent.decision import CallModel
 from swarm.agent.entries import Assistant, Finished, ModelFailed
-from swarm.agent.history import BAD_IMAGE, LOST, History
+from swarm.agent.history import BAD_IMAGE, LOST, OVERFLOWED, History
 from swarm.agent.journaled import Condition
 from swarm.agent.needs import ANY_MODEL
 from swarm.core.errors import (
@@ -30,13 +30,14 @@ from swarm.core.ids import traceparent
 from swarm.core.log import EventLog
 from swarm.core.records import Charge
 from swarm.models import Block, ModelRequest, RateLimits, Reply, Usage
-from swarm.models.catalogue import charge_for, context_tokens, max_output, price_of
-from swarm.models.failures import backoff_seconds
+from swarm.models.catalogue import charge_for, max_output, price_of
+from swarm.models.failures import backoff_seconds, told_window
 from swarm.models.reply import tell_apart
 from swarm.runtime.budget import LEAST_SUMMARY_TOKENS, MAX_REPLY_TOKENS, Prices, charge_of, reply_room, reservation_for
 from swarm.runtime.segment import Segment
 from swarm.runtime.share import Gate
 from swarm.runtime.token_stream import TokenStream
+from swarm.runtime.window import Window
 from swarm.store.outage import REDIS_ERRORS
 from swarm.store.slots import CallEnd, Slot
 from swarm.store.values import NANO, Busy, Counters, OutOfBudget, Reservation
@@ -82,7 +83,8 @@ class ModelCall:
         self._words: TokenStream | None = None
         self._watched = False
         self._gate: Gate | None = None
-        self._bounds: dict[str, ContextBounds] = {}
+        self._bounds: dict[tuple[str, int], ContextBounds] = {}
+        self._window = Window(segment)
 
     @property
     def _history(self) -> History:
@@ -93,10 +95,11 @@ class ModelCall:
         if self._history.last is None:
             return None
         wanted, prices, model = self._journal.wanted, self._settings.prices_file, self._spec.model
-        if (known := self._bounds.get(wanted)) is None:
+        window = self._window.tokens(self._history.tokens_to_send())
+        if (known := self._bounds.get((wanted, window))) is None:
             price = price_of(model, prices_file=prices)
-            known = self._bounds[wanted] = bounds_of(
-                context_tokens(model, prices_file=prices),
+            known = self._bounds[wanted, window] = bounds_of(
+                window,
                 min(MAX_REPLY_TOKENS, max_output(model, prices_file=prices)),
                 most=self._settings.compact_tokens,
                 dearer_above=price.above.prompt_tokens if price is not None and price.above is not None else None,
@@ -141,6 +144,8 @@ class ModelCall:
 
     def keep(self, reply: Reply, *, seconds: float, price_share: float = 1.0) -> None:
         """Journal a reply, with its duration, at that share of its price."""
+        if reply.stop_reason == OVERFLOWED:
+            self._window.learn(reply.usage.total_tokens)
         content = tell_apart(reply.content, self._history.call_ids, self._history.turns)
         charge = self.charge(reply.model, reply.usage).scaled(price_share)
         entry = Assistant(
@@ -165,6 +170,8 @@ class ModelCall:
         if self._spec.base_url is None and _is_the_workers(error):
             model = self._spec.model if isinstance(error, ModelError) and error.kind == "permission" else ANY_MODEL
             raise UnfitWorker(str(error), model)
+        if (window := told_window(error)) is not None:
+            self._window.learn(window)
         failed = describe_failure(self._history, error, self._segment.claim.now(), random.random())
         activity = "" if failed.permanent else f"waiting for the model ({failed.error_kind})"
         if activity:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import redis
 
 from swarm.core.plain import clean_text
-from swarm.core.records import Charge
+from swarm.core.records import NANO, Charge
 from swarm.store.keyspace import Keyspace
 from swarm.store.values import Claim, Piece
 
@@ -61,14 +61,18 @@ class EventStore:
             self._silent_until = time.monotonic() + _SILENT_SECONDS
             return False
 
-    def begin_summary(self, agent_id: str, length: int, interval: float, tokens: int, cost: int) -> bool:
-        """Reserve a summary's tokens and cost (nano-dollars) if one is due and the budget has plenty. Returns whether it did.
+    def begin_summary(self, agent_id: str, length: int, interval: float, estimate: Charge) -> bool:
+        """Reserve a summary's estimated use if one is due and the budget has plenty. Returns whether it did.
 
-        Raises `redis.RedisError`.
+        The job is charged for it if the summary dies with its process. Raises `redis.RedisError`.
         """
-        return bool(self._keyspace.run_now("begin_summary", agent_id, length, interval, tokens, cost))
+        given = (agent_id, length, interval, estimate.usage.total_tokens, round(estimate.cost_usd * NANO))
+        return bool(self._keyspace.run_now("begin_summary", *given, _encode(estimate)))
 
     def show_summary(self, agent_id: str, sort: str, text: str, charge: Charge) -> None:
         """Publish a summary, empty if the call failed, and settle its use. Raises `redis.RedisError`."""
-        changed = json.dumps(charge.counters().changed())
-        self._keyspace.run_now("show_summary", agent_id, sort, clean_text(text), changed)
+        self._keyspace.run_now("show_summary", agent_id, sort, clean_text(text), _encode(charge))
+
+
+def _encode(charge: Charge) -> str:
+    return json.dumps({**charge.counters().changed(), "model": charge.model or "unknown"})

@@ -191,11 +191,14 @@ class JournalStore:
                 entry, digest, prefix = self._prefixes.take_out(entry)
             documents.append(encode_entry(entry))
         call, lost = beside.get("call"), beside.get("next_call")
-        sums = beside.get("counters") or Counters()
+        sums, aside = beside.get("counters") or Counters(), dict[str, Counters]()
         for entry in entries:
             if isinstance(entry, Charge) and not entry.is_free:
                 sums += entry.counters()
-        changed = json.dumps(sums.changed())
+                if entry.model not in ("", claim.spec.model) and claim.spec.base_url is None:
+                    aside[entry.model] = aside.get(entry.model, Counters()) + entry.counters()
+        by_model = {"aside": {model: part.changed() for model, part in aside.items()}} if aside else {}
+        changed = json.dumps({**sums.changed(), **by_model})
         words = clean_text(beside.get("activity", "")), clean_text(beside.get("said", ""))
         given = (
             *(claim.agent_id, claim.generation, number, words[0], changed, int(beside.get("settle", False)), words[1]),

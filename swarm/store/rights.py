@@ -32,7 +32,8 @@ def make_rights(role: Role, prefix: str, database: int) -> str:
         keys = [f"~{prefix}", f"~{prefix}:*", f"~{prefix}.*"]
         # The broker's table of the queue, of broadcasts, of events, and of answers to broadcasts.
         keys += [f"~_kombu.binding.{prefix}", f"~_kombu.binding.{prefix}.*", f"~_kombu.binding.reply.{prefix}.pidbox"]
-        channels = [f"&/{database}.{prefix}.pidbox", f"&/{database}.{prefix}.events*"]
+        # Flower subscribes to this pattern of events, which the rule must equal.
+        channels = [f"&/{database}.{prefix}.pidbox", f"&/{database}.{prefix}.events/*"]
     return " ".join(["resetkeys", *keys, "resetchannels", *channels, "-@all", *_base(role)])
 
 

@@ -170,6 +170,8 @@ class AgentEnded(_StreamedEvent):
     tools: int
     usage: Usage
     cost_usd: float | None
+    estimated_usd: float = 0.0
+    """The part of the cost that is an estimate, of replies that were cut or lost."""
     unpriced_tokens: int = 0
 
 
@@ -188,6 +190,8 @@ class JobEnded(_StreamedEvent):
     turns: int
     usage: Usage
     cost_usd: float | None
+    estimated_usd: float = 0.0
+    """The part of the cost that is an estimate, of replies that were cut or lost."""
     unpriced_tokens: int = 0
     rehearsed: bool
 

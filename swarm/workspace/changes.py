@@ -85,7 +85,7 @@ def _sort_one(root: bytes, path: bytes, found: Changes) -> None:
         return
     regular = stat.S_ISREG(seen.st_mode)
     if regular and seen.st_size > BIG_BYTES:
-        found.left_out[path] = f"it has {seen.st_size >> 20:,} MiB, more than {BIG_BYTES >> 20}"
+        found.left_out[path] = f"it has {seen.st_size:,} bytes, more than {BIG_BYTES >> 20} MiB"
     elif regular and not os.access(full, os.R_OK):
         found.left_out[path] = "it cannot be read"
     elif stat.S_ISLNK(seen.st_mode) and os.path.basename(path).lower() == b".gitmodules":

@@ -151,14 +151,16 @@ def find_objects(folder: Path) -> Path | None:
         git = above / ".git"
         if not git.exists():
             continue
-        found = git / "objects" if git.is_dir() else _objects_of_worktree(git)
+        found = git / "objects" if git.is_dir() else _objects_elsewhere(git)
         return found.resolve() if found is not None and found.is_dir() and "\n" not in str(found) else None
     return None
 
 
-def _objects_of_worktree(git: Path) -> Path | None:
+def _objects_elsewhere(git: Path) -> Path | None:
+    """Follow a file `.git`: of a linked worktree, a submodule, or a checkout with a separate git folder."""
     try:
         own = (git.parent / git.read_text().removeprefix("gitdir:").strip()).resolve()
-        return (own / (own / "commondir").read_text().strip() / "objects").resolve()
+        common = own / "commondir"
+        return (own / (common.read_text().strip() if common.exists() else "") / "objects").resolve()
     except (OSError, ValueError):
         return None

@@ -121,6 +121,7 @@ _MISSING = (
     r"not our ref|couldn't find remote ref|bad object|unknown revision|not a valid object|not a tree object|"
     r"not a valid commit|failed to unpack tree"
 )
+_SHOWN_CHARACTERS = 800
 _SECRET = re.compile(r"//[^@/\s]*@")
 
 
@@ -184,7 +185,11 @@ def call_git(
 
 def read_failure(command: str, complaint: str) -> GitFailed:
     """Classify git's message about a failure, without URLs' passwords."""
-    told = _SECRET.sub("//", " ".join(complaint.split()))[-800:]
+    told = _SECRET.sub("//", " ".join(complaint.split()))
+    if len(told) > _SHOWN_CHARACTERS:
+        # The end says most; it begins with a whole word.
+        end = told[-_SHOWN_CHARACTERS:]
+        told = f"… {end.partition(' ')[2] or end}"
     trouble: GitTrouble = "disk" if _NO_SPACE.search(complaint) else "failed"
     for kind, words in (("full", _FULL), ("denied", _DENIED), ("missing", _MISSING), ("away", _AWAY)):
         if trouble == "failed" and re.search(words, told):

@@ -12,7 +12,7 @@ from tests.hosts.network import HostNetwork
 
 @pytest.fixture(scope="session")
 def _network() -> Iterator[HostNetwork]:
-    with closing(HostNetwork("left", "right", hub=True)) as network:
+    with closing(HostNetwork("left", "right", hub=True, recheck_seconds="3")) as network:
         for station in network.stations:
             station.begin_work()
         yield network

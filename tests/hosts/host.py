@@ -79,6 +79,10 @@ class Host:
         """Lose what comes from these hosts from now on; what goes to them arrives."""
         self._filter(*(f"ip saddr {other.address} drop" for other in others))
 
+    def shut_out(self, port: int) -> None:
+        """Lose what comes from this port of any host."""
+        self._filter(f"tcp sport {port} drop")
+
     def lose(self, percent: int) -> None:
         """Lose so much of what comes, by chance."""
         self._filter(f"numgen random mod 100 < {percent} drop")

@@ -95,6 +95,25 @@ def test_what_cannot_run_as_a_step_is_refused_at_once(world: World) -> None:
         task(prompt="go", workspace=str(world.fleet.workspace))
 
 
+def test_a_step_whose_worker_dies_as_its_state_is_set_has_its_job(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = install(Celery("dies", broker=world.shop.broker), broker="shop", settings=world.fleet.settings)
+    monkeypatch.setattr(type(task._get_current_object()), "update_state", lambda *_, **__: 1 / 0)
+    task.push_request(id="step-1", called_directly=False, is_eager=False, args=(), kwargs={})
+    with pytest.raises(ZeroDivisionError):
+        task.run(prompt="say it", workspace=str(world.fleet.workspace), base_url=world.model)
+    assert world.fleet.swarm.job(job_id_of("step-1")).wait(30).text == "said it"
+
+
+def test_a_message_too_long_to_come_back_fails_its_step_and_names_what_follows(world: World) -> None:
+    steps = chain(world.job("say it"), world.task("keep", "x" * 600_000), app=world.shop.app)
+    first = steps.apply_async().parent
+    assert world.shop.wait(first) == "FAILURE"
+    assert "the message of swarm.job, with all that follows it, has 586 KiB" in str(first.result)
+    assert "on_end" not in str(first.result)
+
+
 def test_nobody_waits_for_a_job_in_a_process(world: World) -> None:
     # The shop's worker has one process.
     waiting = [world.job("wait for long").apply_async() for _ in range(3)]

@@ -23,6 +23,7 @@ from swarm.agent.blocks import hold_image
 from swarm.agent.cut import SUMMARIZE
 from swarm.agent.entries import Assistant, Compacted, CompactionFailed, Entry
 from swarm.agent.history import History, fold
+from swarm.cli.doctor import run_checks
 from swarm.core.errors import AgentCancelled, ConfigurationError, UnknownAgent
 from swarm.core.ids import root_agent_id
 from swarm.models.anthropic import AnthropicModel
@@ -66,12 +67,13 @@ class Play:
         prompt: str = "Read the page, again and again.",
         *,
         ask_seconds: float = 0.0,
+        server: RehearsalServer | None = None,
         **limits: Any,
     ) -> None:
         self.fleet, self.bodies = fleet, list[dict[str, Any]]()
         self.raw = list[bytes]()
         self.betas = list[str]()
-        self.server: RehearsalServer = fleet.rehearse(scenario)
+        self.server: RehearsalServer = server or fleet.rehearse(scenario)
         self.job: Job = fleet.swarm.submit(
             prompt,
             agent="general-purpose",
@@ -232,8 +234,15 @@ def test_woken_long_after_a_small_model_reads_what_the_cache_has_forgotten(roomy
 def test_a_conversation_that_the_model_refuses_is_cut_and_goes_on(roomy: Fleet) -> None:
     play = Play(roomy, reading(20, context_windows={"claude-sonnet-5-5": 40_000}))
     play.completed()
-    assert {cut.trigger for cut in play.cuts()} == {"overflow"}
+    triggers = [cut.trigger for cut in play.cuts()]
+    assert triggers[0] == "overflow" and set(triggers[2:]) == {"auto"}, "it knows the window from then on"
     assert any(entry.kind == "model_failed" and entry.error_kind == "too_large" for entry in play.journal())
+    again = Play(roomy, "", server=play.server)
+    again.completed()
+    assert {cut.trigger for cut in again.cuts()} == {"auto"}, "and so does the fleet"
+    assert set(roomy.swarm.store.fleet.windows().values()) == {40_000}
+    check = next(check for check in run_checks(roomy.settings) if check.name == "models")
+    assert not check.ok and "holds 40,000 tokens, by its provider, and 1,000,000 by the table" in check.found
 
 
 def test_one_that_fits_no_more_after_a_cut_gives_its_last_words_and_goes_on_when_written_to(roomy: Fleet) -> None:

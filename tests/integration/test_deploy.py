@@ -29,7 +29,9 @@ import jsonschema
 import pytest
 import redis
 import yaml
+from typer.testing import CliRunner
 
+from swarm.cli.app import app
 from swarm.core.errors import RedisUnavailable
 from swarm.core.settings import Settings
 from swarm.local.server_binary import ServerBinary, find_bundled_server, find_server
@@ -41,6 +43,8 @@ ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
 PASSWORD = secrets.token_hex(32)
+ROLE_OF = {"worker": "worker", "flower": "client", "hub": "client", "cli": "client"}
+"""The user of Redis of each service."""
 LONGEST_TURN_SECONDS = 600 + 600
 """A model request at its default limit and a shell command at its highest."""
 
@@ -66,7 +70,8 @@ def running_redis(binary: Path, folder: Path, *extra: str) -> Iterator[tuple[red
     """Redis with our file; only where it listens and keeps its files is the test's own."""
     address = folder / "r.sock"
     password = folder / "redis-password.conf"
-    password.write_text(f"requirepass {PASSWORD}\n")
+    users = (DEPLOY / "redis" / "users.acl").read_text().replace(" resetpass ", f" >{PASSWORD} ")
+    password.write_text(f"requirepass {PASSWORD}\n{users}")
     configuration = folder / "redis.conf"
     shipped = (DEPLOY / "redis" / "redis.conf").read_text()
     configuration.write_text(shipped.replace("/etc/swarm/redis-password.conf", str(password)))
@@ -204,7 +209,8 @@ def test_units_are_complete_and_not_in_a_folder_that_agents_write() -> None:
         assert options["User"] == ["swarm-hub" if unit.stem == "swarm-hub" else "swarm"]
         assert options["WorkingDirectory"] == ["/"]
         assert options["Restart"] == ["always"]
-        assert options["EnvironmentFile"] == ["/etc/swarm/swarm.env"]
+        more = [] if unit.stem == "swarm-worker" else ["/etc/swarm/client.env"]
+        assert options["EnvironmentFile"] == ["/etc/swarm/swarm.env", *more]
 
 
 def test_worker_unit_stops_at_a_turn_boundary_and_leaves_sandboxes_possible() -> None:
@@ -267,7 +273,7 @@ def test_each_way_knows_the_variables_of_every_provider() -> None:
     for name in names:
         assert name in compose()["services"]["worker"]["environment"]
         assert name in variables_of(DEPLOY / "systemd" / "swarm.env.example")
-    [provider] = container("Deployment", "swarm-worker")["envFrom"]
+    [_, provider] = container("Deployment", "swarm-worker")["envFrom"]
     assert provider["secretRef"] == {"name": "swarm-provider", "optional": True}
     assert "EXTRAS=" in [rest for word, rest in dockerfile() if word == "ARG"]
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
@@ -380,7 +386,8 @@ def test_manifests_fit_together_and_to_the_commands_of_the_readme() -> None:
                 assert only["securityContext"]["readOnlyRootFilesystem"] is True
             else:
                 assert f"create configmap {volume['configMap']['name']} --from-file=deploy/redis/redis.conf" in readme
-    assert asked == set(made)
+    text = (DEPLOY / "telemetry" / "kubernetes.yaml").read_text()
+    assert asked | {"redis-url-exporter"} == set(made) and "key: redis-url-exporter}" in text
     worker = found["Deployment", "swarm-worker"]["spec"]["template"]["spec"]
     assert worker["terminationGracePeriodSeconds"] > LONGEST_TURN_SECONDS
     for name in ("swarm-redis", "swarm-flower", "swarm-hub"):
@@ -390,10 +397,14 @@ def test_manifests_fit_together_and_to_the_commands_of_the_readme() -> None:
 def test_workers_are_told_of_the_hub_that_is_shipped_beside_them() -> None:
     hub = manifests()["Service", "swarm-hub"]["spec"]["ports"][0]["port"]
     given = {one["name"]: one for one in container("Deployment", "swarm-worker")["env"]}
-    assert given["SWARM_HUB"]["value"] == f"http://swarm-hub:{hub}"
+    fleet = manifests()["ConfigMap", "swarm-fleet"]["data"]
+    assert fleet["SWARM_HUB"] == f"http://swarm-hub:{hub}" and fleet["SWARM_CHECKOUTS"].startswith("/var/lib/swarm/")
+    assert {"configMapRef": {"name": "swarm-fleet"}} in container("Deployment", "swarm-worker")["envFrom"]
     assert given["SWARM_HUB_TOKEN"]["valueFrom"]["secretKeyRef"] == {"name": "swarm", "key": "hub-token"}
     services = compose()["services"]
-    assert all({"SWARM_HUB", "SWARM_HUB_TOKEN"} <= services[name]["environment"].keys() for name in ("worker", "cli"))
+    shared = [services[name]["environment"] for name in ("worker", "cli")]
+    assert all({"SWARM_HUB", "SWARM_HUB_TOKEN"} <= given.keys() for given in shared)
+    assert shared[0]["SWARM_CHECKOUTS"] == shared[1]["SWARM_CHECKOUTS"]
     assert variables_of(DEPLOY / "compose.env.example")["SWARM_HUB"] == f"http://hub:{hub}"
     assert variables_of(DEPLOY / "systemd" / "swarm.env.example")["SWARM_HUB"].endswith(f":{hub}")
 
@@ -406,6 +417,17 @@ def test_examples_of_settings_are_settings(path: str) -> None:
     ours = {name.removeprefix("SWARM_").lower() for name in variables_of(DEPLOY / path) if name.startswith("SWARM_")}
     # These are for the files of deploy/ themselves.
     assert ours - {"concurrency", "workers", "workspace", "hub_address", "extras"} <= Settings.model_fields.keys()
+
+
+def test_each_service_has_the_user_of_redis_with_its_least_rights() -> None:
+    assert (DEPLOY / "redis" / "users.acl").read_text() == CliRunner().invoke(app, ["redis-acl"]).stdout
+    for name, role in ROLE_OF.items():
+        url = compose()["services"][name]["environment"]["SWARM_REDIS_URL"]
+        assert url.startswith(f"redis://swarm-{role}:${{REDIS_{role.upper()}_PASSWORD:?"), name
+    for kind, name in (("Deployment", "worker"), ("Deployment", "flower"), ("StatefulSet", "hub")):
+        given = {one["name"]: one for one in container(kind, f"swarm-{name}")["env"]}["SWARM_REDIS_URL"]
+        key = "redis-url" if name == "worker" else f"redis-url-{ROLE_OF[name]}"
+        assert given["valueFrom"]["secretKeyRef"] == {"name": "swarm", "key": key}
 
 
 def test_durations_in_the_example_are_the_defaults() -> None:
@@ -444,12 +466,12 @@ def test_all_start_workers_in_the_same_way() -> None:
 
 
 @contextmanager
-def started(argv: list[str], folder: Path, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
+def started(argv: list[str], folder: Path, role: str, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
     """A process of a fleet, started in the folder that a service starts in: one of nobody's modules."""
     log = folder / f"{Path(argv[0]).name}.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
-            ours(argv), cwd="/", env=fleet_environment(folder, **environment), stdout=output, stderr=output
+            ours(argv), cwd="/", env=fleet_environment(folder, role, **environment), stdout=output, stderr=output
         )
     try:
         yield process
@@ -467,11 +489,16 @@ def ours(argv: list[str]) -> list[str]:
     return [sys.executable, "-m", Path(argv[0]).name, *argv[1:]]
 
 
-def fleet_environment(folder: Path, **extra: str) -> dict[str, str]:
+def fleet_environment(folder: Path, role: str, **extra: str) -> dict[str, str]:
     hidden = ("SWARM_", "ANTHROPIC_", "CELERY_", "FLOWER_")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
     path = os.pathsep.join(filter(None, [str(ROOT), kept.get("PYTHONPATH")]))
-    return {**kept, "PYTHONPATH": path, "SWARM_REDIS_URL": f"unix://:{PASSWORD}@{folder}/r.sock?db=0", **extra}
+    return {
+        **kept,
+        "PYTHONPATH": path,
+        "SWARM_REDIS_URL": f"unix://swarm-{role}:{PASSWORD}@{folder}/r.sock?db=0",
+        **extra,
+    }
 
 
 def test_worker_command_and_its_health_check_work_and_sigterm_ends_it(folder: Path) -> None:
@@ -482,16 +509,21 @@ def test_worker_command_and_its_health_check_work_and_sigterm_ends_it(folder: Pa
     ready = folder / "ready"
     argv = worker_commands()["kubernetes"]
     argv[argv.index("-c") + 1] = "1"
-    with running_redis(find_server().path, folder):
-        with started(argv, folder, SWARM_READY_FILE=str(ready)) as worker:
+    with running_redis(find_server().path, folder) as (redis_client, _):
+        with started(argv, folder, ROLE_OF["worker"], SWARM_READY_FILE=str(ready)) as worker:
             wait_for("the worker is ready", lambda: ready.exists() or worker.poll() is not None)
             assert worker.poll() is None
-            ran = subprocess.run(ours(ping), cwd="/", env=fleet_environment(folder), capture_output=True, timeout=60)
+            ran = subprocess.run(
+                ours(ping), cwd="/", env=fleet_environment(folder, "worker"), capture_output=True, timeout=60
+            )
             assert ran.returncode == 0 and b"pong" in ran.stdout, ran
             worker.send_signal(signal.SIGTERM)
             assert worker.wait(30) == 0
-        ran = subprocess.run(ours(ping), cwd="/", env=fleet_environment(folder), capture_output=True, timeout=60)
+        ran = subprocess.run(
+            ours(ping), cwd="/", env=fleet_environment(folder, "worker"), capture_output=True, timeout=60
+        )
         assert ran.returncode != 0, "without a worker the check has to fail"
+        assert not redis_client.acl_log(), redis_client.acl_log()
 
 
 def test_flower_command_asks_for_the_password_and_its_opened_health_check_does_not(folder: Path) -> None:
@@ -505,7 +537,8 @@ def test_flower_command_asks_for_the_password_and_its_opened_health_check_does_n
     ]
     opened = compose()["services"]["flower"]["environment"]["SWARM_FLOWER_OPEN"]
     environment = {"FLOWER_BASIC_AUTH": f"swarm:{password}", "SWARM_FLOWER_OPEN": opened}
-    with running_redis(find_server().path, folder), started(argv, folder, **environment):
+    redis_runs = running_redis(find_server().path, folder)
+    with redis_runs as (redis_client, _), started(argv, folder, ROLE_OF["flower"], **environment):
         url = f"http://127.0.0.1:{port}"
         wait_for("Flower answers", lambda: _status(f"{url}/healthcheck") == 200, 60)
         health: list[str] = compose()["services"]["flower"]["healthcheck"]["test"][1:]
@@ -513,6 +546,7 @@ def test_flower_command_asks_for_the_password_and_its_opened_health_check_does_n
         assert subprocess.run([sys.executable, "-c", code], timeout=30).returncode == 0
         assert _status(f"{url}/workers") == _status(f"{url}/metrics") == 401
         assert _status(f"{url}/workers", f"swarm:{password}") == 200
+        assert not redis_client.acl_log(), redis_client.acl_log()
 
 
 def test_hub_command_serves_those_who_have_the_token_and_its_health_check_works(folder: Path) -> None:
@@ -528,7 +562,10 @@ def test_hub_command_serves_those_who_have_the_token_and_its_health_check_works(
         port = probe.getsockname()[1]
     argv = [part.replace("0.0.0.0", "127.0.0.1").replace("8441", str(port)) for part in commands[0]]
     argv = [part.replace("/data", str(folder)) for part in argv]
-    with running_redis(find_server().path, folder), started(argv, folder, SWARM_HUB_TOKEN=PASSWORD) as hub:
+    with (
+        running_redis(find_server().path, folder) as (redis_client, _),
+        started(argv, folder, ROLE_OF["hub"], SWARM_HUB_TOKEN=PASSWORD) as hub,
+    ):
         url = f"http://127.0.0.1:{port}"
         asked = f"{url}/jobs/job-1.git/info/refs?service=git-receive-pack"
         wait_for("the hub answers", lambda: _status(f"{url}/health") == 200, 60)
@@ -537,6 +574,7 @@ def test_hub_command_serves_those_who_have_the_token_and_its_health_check_works(
         assert subprocess.run([sys.executable, "-c", health[2].replace("8441", str(port))], timeout=30).returncode == 0
         assert (_status(asked), _status(asked, f"swarm:{PASSWORD}")) == (401, 200)
         assert (folder / "hub").stat().st_mode & 0o077 == 0
+        assert not redis_client.acl_log(), redis_client.acl_log()
         hub.send_signal(signal.SIGTERM)
         assert hub.wait(20) == 0
 

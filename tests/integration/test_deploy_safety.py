@@ -21,6 +21,7 @@ import redis
 import yaml
 
 from swarm.permissions import networks
+from swarm.store.rights import ROLES
 from tests.needs import need_program
 from tests.waiting import wait_for
 
@@ -79,6 +80,7 @@ def test_nothing_that_is_shipped_is_a_password_that_works() -> None:
         values = _values(DEPLOY / example)
         secret = {
             "REDIS_PASSWORD",
+            *(f"REDIS_{role.upper()}_PASSWORD" for role in ROLES),
             "FLOWER_BASIC_AUTH",
             "SWARM_REDIS_URL",
             "SWARM_HUB_TOKEN",
@@ -90,7 +92,8 @@ def test_nothing_that_is_shipped_is_a_password_that_works() -> None:
 def test_compose_secrets_are_random_private_and_never_overwritten(copy: Path) -> None:
     told = _make(copy, "compose", ANTHROPIC_API_KEY="sk-test")
     values = _values(copy / ".env")
-    assert re.fullmatch("[0-9a-f]{64}", values["REDIS_PASSWORD"])
+    passwords = {values[name] for name in values if name.startswith("REDIS_")}
+    assert len(passwords) == 4 and all(re.fullmatch("[0-9a-f]{64}", one) and one not in told for one in passwords)
     assert re.fullmatch("swarm:[0-9a-f]{64}", values["FLOWER_BASIC_AUTH"])
     assert re.fullmatch("[0-9a-f]{64}", values["SWARM_HUB_TOKEN"]) and values["SWARM_HUB_TOKEN"] not in told
     assert values["ANTHROPIC_API_KEY"] == "sk-test" and values["REDIS_PASSWORD"] not in told
@@ -107,15 +110,22 @@ def test_secrets_of_services_fit_together(copy: Path, tmp_path: Path) -> None:
     folder = tmp_path / "etc"
     _make(copy, "systemd", str(folder), "10.0.0.5")
     values = _values(folder / "swarm.env")
-    password = (folder / "redis-password.conf").read_text().split()[1]
-    assert values["SWARM_REDIS_URL"] == f"redis://:{password}@10.0.0.5:6379/0"
+    users = dict(
+        re.findall(r"^user swarm-(\w+) on >(\w+) ", (folder / "redis-password.conf").read_text(), re.MULTILINE)
+    )
+    assert users.keys() == set(ROLES) and len(set(users.values())) == 3
+    for role, file in zip(ROLES, ("swarm.env", "client.env", "exporter.env"), strict=True):
+        assert _values(folder / file)["SWARM_REDIS_URL"] == f"redis://swarm-{role}:{users[role]}@10.0.0.5:6379/0"
+        assert _mode(folder / file) == 0o600
     assert _mode(folder / "swarm.env") == 0o600 and _mode(folder / "redis-password.conf") in (0o600, 0o640)
     assert values["SWARM_WORKSPACES"] and values["SWARM_MODE_CEILING"]
     assert "exists already" in _make(copy, "systemd", str(folder), code=1)
     _make(copy, "kubernetes", str(tmp_path / "k"))
     made = {path.name: path.read_text() for path in (tmp_path / "k").iterdir()}
-    assert made["redis-password.conf"] == f"requirepass {made['redis-password']}\n"
-    assert made["redis-url"] == f"redis://:{made['redis-password']}@swarm-redis:6379/0"
+    assert made["redis-password.conf"].startswith(f"requirepass {made['redis-password']}\nuser swarm-worker on >")
+    for role, name in zip(ROLES, ("redis-url", "redis-url-client", "redis-url-exporter"), strict=True):
+        [password] = re.findall(f"^user swarm-{role} on >(\\w+) resetkeys ", made["redis-password.conf"], re.MULTILINE)
+        assert made[name] == f"redis://swarm-{role}:{password}@swarm-redis:6379/0"
     assert {_mode(path) for path in (tmp_path / "k").iterdir()} == {0o600}
     assert "make-secrets" in _make(copy, code=2)
 
@@ -140,16 +150,21 @@ def test_composes_redis_takes_its_password_from_the_environment_and_shows_it_in_
     )
     script = service["command"][2].replace("$$", "$").replace("/etc/swarm", str(place)).replace("/data", str(tmp_path))
     script = script.replace("/usr/local/etc/redis/redis.conf", str(tmp_path / "redis.conf"))
+    script = script.replace("/usr/local/etc/redis/users.acl", str(DEPLOY / "redis" / "users.acl"))
+    given = {f"REDIS_{role.upper()}_PASSWORD": f"{role}-{password}" for role in ROLES}
     script += f" --port 0 --unixsocket {tmp_path}/r.sock"
     assert service["environment"]["REDISCLI_AUTH"].startswith("${REDIS_PASSWORD:?")
     server = subprocess.Popen(
-        ["sh", "-c", script], env={**os.environ, "REDISCLI_AUTH": password}, stdout=subprocess.DEVNULL
+        ["sh", "-c", script], env={**os.environ, **given, "REDISCLI_AUTH": password}, stdout=subprocess.DEVNULL
     )
     try:
         wait_for("Redis listens", (tmp_path / "r.sock").exists)
         with pytest.raises(redis.AuthenticationError):
             redis.Redis(unix_socket_path=str(tmp_path / "r.sock")).ping()
         assert redis.Redis(unix_socket_path=str(tmp_path / "r.sock"), password=password).ping()
+        for role in ROLES:
+            own = {"username": f"swarm-{role}", "password": f"{role}-{password}"}
+            assert redis.Redis(unix_socket_path=str(tmp_path / "r.sock"), **own).ping()
         process = psutil.Process(server.pid)
         assert process.name() == "redis-server" and password not in " ".join(process.cmdline())
         assert _mode(place / "redis-password.conf") == 0o600

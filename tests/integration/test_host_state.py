@@ -27,9 +27,10 @@ from tests.waiting import wait_for
 
 @pytest.fixture
 def hubbed(tmp_path: Path) -> Iterator[Fleet]:
-    """A fleet whose files go through a hub, on hosts whose checkouts lie at the same path."""
+    """A fleet whose files go through a hub, on hosts whose checkouts lie at the same path. A lease is longer than any wait here."""
     need_program("git")
     given = {"hub": str(tmp_path / "hub"), "checkouts": tmp_path / "checkouts", "recheck_seconds": 600.0}
+    given["lease_seconds"] = 90.0
     with closing(Fleet(disk_reserve_mib=1, **given)) as fleet:
         yield fleet
 
@@ -58,6 +59,7 @@ def test_agents_of_a_host_with_a_full_disk_run_elsewhere_and_one_line_says_so(hu
     assert "files.made_anew" not in full.text(), [line for line in full.text().splitlines() if "made_anew" in line]
     moved = [event for event in large.follow() if event.kind == "handed_over"]
     assert any("the disk of full is full" in event.fields["why"] for event in moved)
+    assert not any(event.kind == "rescued" for job in (small, large) for event in job.follow()), "no lease ran out"
     assert "waits for the hub" not in full.text() + large.agents()[0].activity
 
 
@@ -69,6 +71,23 @@ def test_a_host_below_its_reserve_begins_nothing_until_it_has_room(hubbed: Fleet
     job = hubbed.submit("go", hubbed.rehearse(play(bash("ls"))))
     assert any("SWARM_DISK_RESERVE_MIB" in warning for warning in job.warnings), "said at submission"
     hubbed.start_worker(1, checkouts=tmp_path / "d", apart=Apart("large"))
+    assert job.wait(40).state == "completed"
+
+
+def test_a_host_with_a_wrong_clock_takes_no_agents_and_one_line_says_so(hubbed: Fleet, tmp_path: Path) -> None:
+    (tmp_path / "late").mkdir()
+    (tmp_path / "late" / "sitecustomize.py").write_text(
+        "import time\nnow = time.time\ntime.time = lambda: now() - 400\n"
+    )
+    hubbed.start_worker(1, checkouts=tmp_path / "c", apart=Apart("late"), PYTHONPATH=str(tmp_path / "late"))
+    wait_for("it knows", lambda: any(has.sick for has in hubbed.swarm.workers()), 20)
+    job = hubbed.submit("go", hubbed.rehearse(play(bash("ls"))))
+    assert any("its clock is 400 s behind Redis' clock" in warning for warning in job.warnings), "said at submission"
+    told = [line for line in _swarm(hubbed, "status").stdout.splitlines() if line.startswith("sick")]
+    assert len(told) == 1 and "late takes no agents: its clock is 400 s behind" in told[0]
+    shown = " ".join(_swarm(hubbed, "doctor", "--fleet").stdout.split())
+    assert "late: its clock is 400 s behind Redis' clock" in shown and "clock: timedatectl set-ntp true" in shown
+    hubbed.start_worker(1, checkouts=tmp_path / "d", apart=Apart("right"))
     assert job.wait(40).state == "completed"
 
 

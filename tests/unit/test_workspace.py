@@ -1,6 +1,6 @@
 """The workspace: which paths stay inside it, and how its files are opened and replaced.
 
-Tests of swarm/workspace/files.py, swarm/workspace/paths.py, swarm/workspace/text.py.
+Tests of swarm/workspace/files.py, swarm/workspace/paths.py, swarm/workspace/text.py, swarm/workspace/copies.py.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from swarm.core.errors import ToolError
+from swarm.client.preparation import find_workspace
+from swarm.core.errors import ConfigurationError, ToolError
 from swarm.workspace import (
     current_mtimes,
     decode_text,
@@ -25,6 +26,8 @@ from swarm.workspace import (
     shown,
     sniff_encoding,
 )
+from swarm.workspace.copies import find_objects
+from swarm.workspace.git_command import read_failure
 
 
 @pytest.fixture
@@ -223,3 +226,26 @@ def test_binary_data_is_recognised() -> None:
 def test_a_character_cut_at_the_end_of_the_head_does_not_make_it_foreign() -> None:
     encoding = sniff_encoding("grün".encode()[:3])
     assert encoding is not None and encoding.codec == "utf-8"
+
+
+@pytest.mark.parametrize("common", ["", "../.."])
+def test_the_objects_of_a_checkout_whose_git_folder_lies_elsewhere_are_found(workspace: Path, common: str) -> None:
+    git = workspace.parent / "repository" / "worktrees" / "one"
+    git.mkdir(parents=True)
+    if common:
+        (git / "commondir").write_text(f"{common}\n")
+    (objects := git / common / "objects").mkdir()
+    (workspace / ".git").write_text(f"gitdir: {git}\n")
+    assert find_objects(workspace) == objects.resolve()
+
+
+def test_a_long_complaint_of_git_is_cut_at_a_word() -> None:
+    told = str(read_failure("push", "word " * 300 + "the end"))
+    assert "… word word" in told and told.endswith("the end")
+
+
+def test_a_workspace_whose_name_is_not_utf_8_is_refused_in_words(tmp_path: Path) -> None:
+    odd = Path(os.fsdecode(os.fsencode(tmp_path) + b"/odd\xff"))
+    odd.mkdir()
+    with pytest.raises(ConfigurationError, match=r"odd.udcff. is not UTF-8; rename it"):
+        find_workspace(odd)

@@ -173,7 +173,7 @@ function governor.enter_line(a, id, job, reservation)
   redis.call('HSET', agent_key(id), 'asks', cjson.encode(reservation))
 end
 
--- Give slots to agents in line while there is room, and wake those that are parked.
+-- Give slots to agents in line while there is room, and wake the parked ones.
 function governor.serve(a)
   local turns = governor.class_key(a.class, 'turns')
   for _ = 1, 100 do

@@ -46,7 +46,7 @@ end
 -- Whether refusals are more than single ones.
 local function are_refusals_repeated(a) return a.refused > 3 and a.refused > 0.05 * a.asked end
 
--- Estimate the server's limit per minute: what it granted from one refusal to another. A refusal shows an empty bucket, so this is its
+-- Estimate the server's limit per minute: its grants from one refusal to another. A refusal shows an empty bucket, so this is its
 -- refill, or less, if many were refused. The grant before the first refusal is only the least that the limit can be: the jobs may
 -- have just begun.
 local function reckon(a)
@@ -74,7 +74,7 @@ local function empty(a)
   end
 end
 
--- Let fewer agents ask at once, as many as this part of those that do.
+-- Let fewer agents ask at once: this part of the asking ones.
 local function narrow(a, part, why)
   a.window, a.narrow, a.cut = math.max(NARROWEST, math.min(a.window, governor.in_flight(a) + 1) * part), why, NOW
 end

@@ -84,12 +84,11 @@ class SummaryStep(Step):
                 agents = store.agents.of(self._spec.job_id, answers=False)[1 : _TOLD_AGENTS + 1]
                 told = [f"{agent.label}: {agent.state} {agent.reason}".strip() for agent in agents]
                 ask = ask_for_digest(self._spec.prompt, finished, told)
-            estimate = Usage(input_tokens=_tokens(sort, ask) + 1, output_tokens=MOST_REPLY_TOKENS[sort])
+            usage = Usage(input_tokens=_tokens(sort, ask) + 1, output_tokens=MOST_REPLY_TOKENS[sort])
+            estimate = charge_for(self._small, usage, estimated=usage, prices_file=self._prices.file)
             # At the end a line about the agent may still be in progress.
             for _ in range(1 if finished is None else _DIGEST_ATTEMPTS):
-                if store.events.begin_summary(
-                    agent_id, length, interval, estimate.total_tokens, self._prices.cost(estimate)
-                ):
+                if store.events.begin_summary(agent_id, length, interval, estimate):
                     break
                 time.sleep(0.0 if finished is None else 1.0)
             else:

@@ -1,4 +1,4 @@
--- Announce a worker's capabilities, and in `offers` those that not every worker has. A worker silent for `seconds` counts as gone.
+-- Announce a worker's capabilities, and in `offers` the ones that some workers lack. A worker silent for `seconds` counts as gone.
 -- Returns Redis' clock.
 step('announce', function(worker, has, offers, seconds)
   local silent = P .. ':workers:silent'

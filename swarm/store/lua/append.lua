@@ -1,11 +1,11 @@
 -- Append entries to a journal if the caller still owns the agent and the numbers are free.
 --   number          of the first entry
---   counters        JSON: amounts to add to the agent's and the job's sums
+--   counters        JSON: amounts to add to the agent's and the job's sums; `aside`, those of other models than the agent's
 --   settle          '1': return the reserved amounts
 --   said            the agent's latest text, kept for an end from outside; '' for none
 --   call            JSON: the end of the model call that these entries report; '' for none: governor_common.lua
 --   reservation     JSON: a request for a slot for the next call; '' for none
---   next_call       JSON: what the model call that follows counts if its reply is lost; '' if none follows
+--   next_call       JSON: the use of the next model call if its reply is lost; '' if none follows
 --   digest, prefix  hash and JSON of the prefix that a `started` entry names; '' for none, or for a known text
 --   most            'MIB MIB': the most of the agent's journal, and of all journals of its job
 -- Returns {'ok', unread messages, publish, a person's request for a summary as JSON or '', the answer of `ask_for_slot`, 'agent' | 'job' if that has no room} | {'document'}: repeat with the text | {'repeat'} | {'stale'} | {'cancelled'}
@@ -13,12 +13,12 @@ step('append', function(id, gen, number, activity, counters, settle, said, call,
   number = tonumber(number)
   local refused = agents.refusal(id, gen, { running = true }, number, #entries)
   if refused then return { refused } end
-  local job, unread, wanted, had = fields(id, 'job', 'unread', 'wanted_summary', 'journal_bytes')
+  local job, unread, wanted, had, model, rehearsed = fields(id, 'job', 'unread', 'wanted_summary', 'journal_bytes', 'model', 'rehearsed')
   if digest ~= '' and not documents.refer(job, digest, prefix) then return { 'document' } end
   local told = { 'activity', activity, 'active', NOW, 'next_call', next_call }
   if said ~= '' then told[7], told[8] = 'said', said end
   local mine, all = agents.append_all(id, job, number, entries, count(had), unpack(told))
-  local changed = budgets.spend(id, job, cjson.decode(counters))
+  local changed = budgets.spend(id, job, cjson.decode(counters), budgets.ledger_model(model, rehearsed))
   if settle == '1' then
     admission.give_back(id, job)
     budgets.serve(job)

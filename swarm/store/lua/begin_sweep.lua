@@ -1,5 +1,5 @@
 -- Begin a sweep for lost agents, unless another worker of this format has begun one within `seconds`, or since a lease expired.
--- Measures Redis' memory; `share` of its limit counts as full.
+-- Keeps the ledger of a past day: budgets_common.lua. Measures Redis' memory; `share` of its limit counts as full.
 -- Returns {publish, 1 if it is this worker's turn, seconds until the next lease expires unless renewed; '' if there is none}.
 -- P:pulse is the time of the last sweep. If it is missing or long ago, Redis was away (or no worker was running), and no lease could be
 -- renewed: surviving workers get `grace_seconds` to renew theirs before their agents are given to others.
@@ -25,6 +25,7 @@ step('begin_sweep', function(worker, seconds, longest_gap_seconds, grace_seconds
       redis.call('ZADD', P .. ':leases', 'XX', grace, id)
     end
   end
+  if before then budgets.turn_page(tonumber(before)) end
   local next = next_end()
   if next then redis.call('PEXPIRE', lock, math.max(1, math.min(milliseconds, math.floor(next * 1000)))) end
   room.sweep(tonumber(share))

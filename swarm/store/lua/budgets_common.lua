@@ -5,6 +5,9 @@
 -- children and for the grader of each graded agent, until its end. Fields of an agent: its part of both; `wait_tokens` and `wait_cost`,
 -- the awaited amounts.
 -- P:job:ID:budget  zset  the waiting agents, the next one first: `admission.place`
+-- P:spent          hash  the fleet's tokens and money since it began, by model: MODEL|COUNTER. The model `rehearsal` was played by a script. `first`, the
+--                          first day with a state
+-- P:spent:DAY      hash  its state at the first sweep of a day, counted from 1970 in UTC; kept for KEPT_DAYS
 
 -- The used, held and remaining tokens and money; `max` is false if there is no limit.
 function budgets.load(job)
@@ -22,29 +25,57 @@ function budgets.load(job)
   }
 end
 
+local DAY_SECONDS, KEPT_DAYS = 86400, 400
+local IN_LEDGER = { input = true, output = true, cache_write = true, cache_read = true, cost = true, estimated = true, unpriced = true }
+
 -- Add amounts by counter to the sums of an agent (nil for none), its job and the fleet. Returns whether there are any.
-function budgets.spend(id, job, took)
-  local changed = false
+--   model           of the amounts; `took.aside` has the parts of other models: model -> amounts
+function budgets.spend(id, job, took, model)
+  local changed, aside = false, took.aside or {}
+  took.aside = nil
   for name, by in pairs(took) do
     if id then add(agent_key(id), name, by) end
     add(job_key(job), name, by)
-    tally(name, by)
+    if IN_LEDGER[name] then
+      for other, amounts in pairs(aside) do
+        if amounts[name] then
+          add(P .. ':spent', other .. '|' .. name, amounts[name])
+          by = by - amounts[name]
+        end
+      end
+      if by ~= 0 then add(P .. ':spent', model .. '|' .. name, by) end
+    else
+      tally(name, by)
+    end
     changed = true
   end
   return changed
 end
 
+-- Keep the state of the ledger if this sweep is the first one of a day; the last one was at `before`.
+function budgets.turn_page(before)
+  local today = math.floor(NOW / DAY_SECONDS)
+  if math.floor(before / DAY_SECONDS) == today then return end
+  local page = P .. ':spent:' .. today
+  redis.call('HSETNX', P .. ':spent', 'first', today)
+  redis.call('COPY', P .. ':spent', page)
+  redis.call('EXPIRE', page, KEPT_DAYS * DAY_SECONDS)
+end
+
+-- The model in the ledger of a call of an agent.
+function budgets.ledger_model(model, rehearsed) return rehearsed and 'rehearsal' or model or 'unknown' end
+
 -- Charge an agent that loses its process for a model call under way: the entry that journals it, and the sums.
 function budgets.lose_call(id, job, why)
-  local call, gen = fields(id, 'next_call', 'gen')
+  local call, gen, model, rehearsed = fields(id, 'next_call', 'gen', 'model', 'rehearsed')
   if not call or call == '' then return end
   local took = cjson.decode(call)
   local usage = { input_tokens = took.input or 0, output_tokens = took.output or 0, cache_creation_input_tokens = took.cache_write or 0,
     cache_read_input_tokens = took.cache_read or 0 }
   agents.append(id, job, agents.journal_length(id) + 1, cjson.encode({ v = 1, kind = 'model_failed', at = NOW, generation = count(gen),
     error = why, error_kind = 'lost', permanent = false, usage = usage, cost_usd = (took.cost or 0) / 1e9,
-    estimated_usd = (took.cost or 0) / 1e9, unpriced_tokens = took.unpriced or 0, model = field(id, 'model') or '' }))
-  budgets.spend(id, job, took)
+    estimated_usd = (took.cost or 0) / 1e9, unpriced_tokens = took.unpriced or 0, model = model or '' }))
+  budgets.spend(id, job, took, budgets.ledger_model(model, rehearsed))
 end
 
 -- Nil if these amounts can be reserved now; 'wait' if they could be once current calls are settled; else the exhausted part.

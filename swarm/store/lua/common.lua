@@ -20,13 +20,14 @@
 -- P:job:ID:seq           string  the job's number of journal entries and events: each has its own, `seq`, so all of them have one order
 -- P:feed                 stream  the events of all jobs except progress: job, seq, kind, agent; trimmed
 -- P:ends                 stream  the ends of all jobs: job; trimmed
--- P:totals               hash    the fleet's totals since it began: the counters of all agents; jobs, agents, rescued, ended_STATE
+-- P:totals               hash    the fleet's totals since it began: turns, tools, jobs, agents, rescued, ended_STATE
 -- P:live:ID, P:watch:ID  stream, string  the current words of an agent's model; kept while anyone watches
 -- P:leases               zset    running agents by the time their lease ends
 -- P:synced               string  written to wait until all earlier writes are on the disk
 -- P:pulse                string  the start of the last sweep
 -- P:timers               zset    parked agents by their deadline
 -- P:deadlines            zset    jobs with a wall-time limit, by the time of the next action: rescue.lua
+-- P:windows              hash    model -> its context window in tokens, as its provider told; forgotten after a month without a new one
 -- P:api_keys             hash    digest -> JSON {name, scopes, …}: keys of the HTTP API
 -- P:workers, P:workers:silent  hash, zset  each worker's capabilities, and when it counts as gone
 -- The index of jobs, the room in Redis, kept outputs, admission to the queue, documents, endings, the budget, questions, the board, the team and the scratchpad: see the parts of those names.
@@ -46,7 +47,7 @@
 --   teammate    it stays alive after a task
 --   idle        it is parked because it has nothing to do
 --   yielded     it gave up its process for others, which come first
---   next_call   JSON: what its next model call counts if its reply is lost; '' while no call follows
+--   next_call   JSON: the use of its next model call if its reply is lost; '' while no call follows
 --   told_*      the part of its counters that its parent has
 --   earlier*    the answer of the run that its parent asked for, once another sender has continued it
 --   verdicts    the verdicts on its work, JSON

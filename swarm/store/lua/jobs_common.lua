@@ -2,11 +2,11 @@
 --
 -- P:jobs        zset  all jobs by creation time
 -- P:jobs:STATE  zset  the jobs in each state, in the same order; those in `running` are open
--- P:expiring    zset  jobs and maps by the time at which their records expire; those that have documents and no record yet, too
+-- P:expiring    zset  jobs and maps by the time at which their records expire; also of those with documents and no record yet
 -- P:holders     set   jobs that may have objects outside Redis
 -- P:orphans     zset  forgotten holders, by when they were forgotten, until their objects are deleted
 --
--- The step that changes a job's state moves it, so a list reads only what it returns. Expired jobs stay until the next sweep.
+-- The step that changes a job's state moves it, so a list reads only its own rows. Expired jobs stay until the next sweep.
 
 local STATES = { 'running', 'completed', 'failed', 'cancelled', 'timed_out' }
 local UNBORN_SECONDS = 86400
