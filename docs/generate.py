@@ -1,4 +1,4 @@
-"""Writes `docs/reference/` from the code: `python -m docs.generate`. A test asks whether it is current.
+"""Writes `docs/reference/` from the code, and tables of other pages: `python -m docs.generate`. A test asks whether it is current.
 
 The texts come from docstrings and from the strings below fields.
 """
@@ -22,9 +22,10 @@ from swarm.cli.app import SECTIONS
 from swarm.client import aio
 from swarm.client.order import JobOptions, MapOrder, Order, StepOrder
 from swarm.core.settings import Settings
-from swarm.definitions.foreign_keys import KEYS
+from swarm.definitions.foreign_keys import FILES, KEYS
 from swarm.permissions.sandbox.names import TOLD, UNDONE
 from swarm.streaming.events import StreamEvent, ToolCall
+from tests.oracle.ours import render_differences
 
 FOLDER = Path(__file__).with_name("reference")
 _HEAD = "<!-- Written by `python -m docs.generate`; change the code's words instead. -->\n"
@@ -41,6 +42,14 @@ def pages() -> dict[str, str]:
         "compat.md": _compat(),
     }
     return {name: f"{_HEAD}\n{text.rstrip()}\n" for name, text in made.items()}
+
+
+def inserts() -> dict[Path, str]:
+    """The pages of which a part is written here, between two marks."""
+    page = Path(__file__).with_name("coming-from.md")
+    begin, end = "<!-- differences: written by `python -m docs.generate` -->", "<!-- end of differences -->"
+    before, rest = page.read_text(encoding="utf-8").split(begin)
+    return {page: f"{before}{begin}\n\n{render_differences()}\n\n{end}{rest.split(end)[1]}"}
 
 
 # -- pages -----------------------------------------------------------------------------------------------------
@@ -99,8 +108,13 @@ def _compat() -> str:
         "codex": "Codex's config.toml",
     }
     parts = [
-        "# Keys of other systems' settings\n\n`swarm compat` shows the files here. A key that is missing below is not applied.\n"
+        "# Files and keys of other systems\n\n`swarm compat` shows the files here, with each rule and server."
+        " One that is missing below is not applied.\n",
+        "## Files of a workspace\n\n| file | here | how, or why not |\n|---|---|---|",
     ]
+    for folder, files in FILES.items():
+        parts += [f"| `{folder}{'/' * bool(folder)}{name}` | {one.fate} | {one.told} |" for name, one in files.items()]
+    parts.append("")
     for system, keys in KEYS.items():
         parts.append(f"## {names[system]}\n\n| key | here | how, or why not |\n|---|---|---|")
         parts += [f"| `{key}` | {one.fate}{' (restricts)' * one.guards} | {one.told} |" for key, one in keys.items()]
@@ -276,3 +290,5 @@ if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
     for name, text in pages().items():
         (FOLDER / name).write_text(text, encoding="utf-8")
+    for page, text in inserts().items():
+        page.write_text(text, encoding="utf-8")

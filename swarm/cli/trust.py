@@ -41,7 +41,7 @@ def trust(
         print_note(f"no longer trusted: {folder}" if store.revoke(folder) else f"it was not trusted: {folder}")
         return
     found, last = gather(folder, settings), store.last(folder)
-    grants, lost = found.grants, list_lost(found.permissions)
+    grants, lost = found.grants, list_lost(found)
     was_trusted = store.is_trusted(folder, grants)
     if grants and not show:
         store.trust(folder, grants)

@@ -19,12 +19,12 @@ from urllib.parse import urlsplit
 from swarm.agent.results import check_schema
 from swarm.agent.spec import DEFAULT_AGENT, AgentSpec, Files, Limits
 from swarm.client.order import Order
+from swarm.client.preferred import find_default, require_available
 from swarm.client.prepared import PreparedJob
 from swarm.client.project import Project, gather
 from swarm.core.errors import ConfigurationError
 from swarm.core.ids import job_id_for, new_job_id, root_agent_id
 from swarm.core.settings import LOOPBACK, Settings
-from swarm.definitions.catalogue import Catalogue
 from swarm.definitions.grants import Grant
 from swarm.definitions.mcp.lacks import NO_EXTRA
 from swarm.definitions.mentions import split_address
@@ -95,7 +95,7 @@ def prepare_order(
         found = found if declined else read()
     digest = "" if order.idempotency_key is None else order.digest
     order, title, addressed = _resolve_prompt(order, found)
-    definition = _choose_definition(order, found.catalogue, any_type=any_type or addressed)
+    definition = _choose_definition(order, found, any_type=any_type or addressed)
     job_id = new_job_id() if order.idempotency_key is None else job_id_for(order.idempotency_key)
     spec = _make_spec(order, definition, job_id, title, _JobPlace(folder, found, settings, ceiling))
     if order.batch:
@@ -139,7 +139,7 @@ def _make_spec(order: Order, definition: AgentDefinition, job_id: str, title: st
         definition=definition,
         description=title,
         prompt=order.prompt,
-        model=_choose_model(order, definition, limits, settings),
+        model=_choose_model(order, definition, limits, place),
         workspace=str(_place_workspace(folder, job_id, settings, isolation)),
         isolation=isolation,
         files=_choose_files(order, settings, found.setup if found.trusted else None),
@@ -195,13 +195,14 @@ def _resolve_prompt(order: Order, found: Project) -> tuple[Order, str, bool]:
     return order, " ".join(title.split())[:80], addressed
 
 
-def _choose_definition(order: Order, catalogue: Catalogue, *, any_type: bool) -> AgentDefinition:
+def _choose_definition(order: Order, found: Project, *, any_type: bool) -> AgentDefinition:
     """The root's type, with the order's requirements for its answer."""
-    definition = catalogue.get(order.agent or (BATCH_AGENT if order.batch else DEFAULT_AGENT))
+    preferred = found.preferences.agent or DEFAULT_AGENT
+    definition = found.catalogue.get(order.agent or (BATCH_AGENT if order.batch else preferred))
     # An agent that only explores needs no agent above it.
     if not (definition.may_be_first or any_type):
         raise ConfigurationError(
-            f"{order.agent!r} can only be started by other agents; `swarm agents` lists the types a job can start with"
+            f"{definition.name!r} can only be started by other agents; `swarm agents` lists the types a job can start with"
         )
     schema = definition.result_schema if order.result_schema is None else order.result_schema
     if schema is not None:
@@ -324,9 +325,11 @@ def _find_outcome(order: Order, own: Outcome | None) -> Outcome | None:
     return outcome
 
 
-def _choose_model(order: Order, definition: AgentDefinition, limits: Limits, settings: Settings) -> str:
-    prices = settings.prices_file
-    model = resolve_model(order.model or definition.model, default=settings.model, parent=None, prices_file=prices)
+def _choose_model(order: Order, definition: AgentDefinition, limits: Limits, place: _JobPlace) -> str:
+    prices, preferred = place.settings.prices_file, place.found.preferences
+    default = find_default(place.settings, preferred)
+    model = resolve_model(order.model or definition.model, default=default, parent=None, prices_file=prices)
+    require_available(model, preferred)
     if limits.budget_usd is not None and cost_usd(model, Usage(), prices_file=prices) is None:
         raise ConfigurationError(
             f"no price is known for the model {model}, so a budget cannot be kept; "

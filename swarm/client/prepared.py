@@ -108,7 +108,7 @@ class PreparedJob:
     @property
     def unguarded(self) -> list[Grant]:
         """Restrictions in files that do not hold here; a person can start jobs without exactly these."""
-        return list_lost(self.permissions)
+        return list_lost(self.project)
 
     @property
     def ignored(self) -> str:
@@ -133,7 +133,7 @@ class PreparedJob:
         return [*problems, self.ignored] if self.ignored else problems
 
 
-def list_lost(permissions: PermissionSettings) -> list[Grant]:
+def list_lost(project: Project) -> list[Grant]:
     """Return the restrictions in files that do not hold here, as grants to go without them."""
-    lost = [problem for problem in permissions.problems if problem.guards]
+    lost = [problem for problem in project.problems if problem.guards]
     return [Grant(text=f"jobs without a restriction: {problem.message}", source=problem.path) for problem in lost]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from swarm.capabilities.context.instructions import Instructions, load_instructions
+from swarm.client.preferred import apply_preferences, drop_unusable, limit_calls
 from swarm.core.capabilities import capabilities, load
 from swarm.core.errors import ConfigurationError
 from swarm.core.memo import Memo
@@ -25,7 +26,9 @@ from swarm.definitions.mcp.servers import JobServers
 from swarm.definitions.memory_stores import Places, find_places
 from swarm.definitions.setups import Setup, read_setup
 from swarm.definitions.sources import Problem
+from swarm.models.catalogue import load_models
 from swarm.permissions.definition_rules import server_rules
+from swarm.permissions.preferences import Preferences, load_preferences
 from swarm.permissions.sources import PermissionSettings, load_permission_settings
 from swarm.permissions.trust import TrustStore
 from swarm.runtime.additions import OrderPart, OrderPlace
@@ -55,6 +58,8 @@ class Project:
     """Places of agents' memory."""
     parts: Mapping[str, OrderPart]
     """Additions of capabilities, by their names."""
+    preferences: Preferences
+    """Choices of settings files."""
 
     def part(self, name: str) -> Any:
         """The additions of a capability that the order needs. Raises `ConfigurationError` if it does not exist."""
@@ -67,6 +72,7 @@ class Project:
         """Grants of the workspace's files; they apply only if it is trusted."""
         return [
             *self.permissions.grants,
+            *self.preferences.grants,
             *self.catalogue.grants,
             *self.instructions.grants,
             *([self.setup.grant] if self.setup else []),
@@ -92,13 +98,16 @@ class Project:
 
     @property
     def problems(self) -> list[Problem]:
-        """Unusable entries, except those of definitions and instruction files, which are reported elsewhere."""
-        return [
+        """Unusable entries, each once, except those of definitions and instruction files, which are reported elsewhere."""
+        found = [
             *self.permissions.problems,
+            *self.preferences.problems,
             *self.setup_problems,
             *self.configured.problems,
             *(problem for part in self.parts.values() for problem in part.problems),
         ]
+        # Of a file that several readers cannot read, the problem that guards.
+        return list({str(one): one for one in sorted(found, key=lambda one: one.guards)}.values())
 
 
 _projects = Memo[Project](32)
@@ -132,10 +141,12 @@ def _gather(
         setup, problems = (None, []) if settings.hub is None else read_setup(folder)
         configured = load_servers(folder, home, trusted=trusted)
         permissions = load_permission_settings(folder, home, allow=allow, ask=ask, deny=deny, trusted=trusted)
-        catalogue = load_catalogue(folder, home, trusted=trusted)
+        preferences = load_preferences(folder, home, trusted=trusted)
+        models = load_models(settings.prices_file)
+        catalogue = apply_preferences(load_catalogue(folder, home, trusted=trusted), preferences, models)
         place = OrderPlace(folder, home, settings, catalogue, trusted, places)
         parts = {name: load(one.order)(place) for name, one in capabilities().items() if one.order}
-        rules = permissions.rules + server_rules(configured.servers)
+        rules = permissions.rules + server_rules(configured.servers) + limit_calls(preferences, models)
         for part in parts.values():
             rules += part.rules
         return Project(
@@ -149,6 +160,7 @@ def _gather(
             can_serve=settings.redis_url is not None or has_extra(),
             parts=parts,
             places=places,
+            preferences=drop_unusable(preferences, catalogue),
         )
 
     found = read(trusted=False)

@@ -22,6 +22,7 @@ TABLE = (
     "team",
     "hooks",
     "memory",
+    "variables",
     "skills",
     "mcp",
     "outcomes",

@@ -1,11 +1,13 @@
-"""Remove secrets from texts for memory: later agents read a page, and it can be exported into a repository. Pure.
+"""Detects secrets: credentials in texts by their form, variables by their names. Pure.
 
-It detects credentials by their form. It cannot detect secrets without one, such as a password in a sentence.
+Texts for memory are stripped of them, because later agents read a page, and it can be exported into a repository. A secret without a
+form, such as a password in a sentence, is not detected.
 """
 
 from __future__ import annotations
 
 import re
+from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 REMOVED = "[a secret was here]"
@@ -56,3 +58,16 @@ def strip_secrets(text: str) -> Stripped:
         return f"{found[1]}{found[2]}{REMOVED}{found[2]}"
 
     return Stripped(_NAMED.sub(remove, text), count + named)
+
+
+_SECRET_VARIABLES = (
+    *("*KEY*", "*TOKEN*", "*SECRET*", "*PASSWORD*", "*PASSWD*", "*PASSPHRASE*", "*CREDENTIAL*", "*AUTH*", "*COOKIE*"),
+    *("SWARM_*", "ANTHROPIC_*", "AWS_*", "CELERY_*", "GOOGLE_*", "AZURE_*", "REDIS*"),
+)
+_URL_WITH_CREDENTIALS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/\s@]+@")
+
+
+def is_secret(name: str, value: str) -> bool:
+    """Report whether a variable seems to hold a secret: a key, a password, a URL with credentials."""
+    named = any(fnmatchcase(name.upper(), pattern) for pattern in _SECRET_VARIABLES)
+    return named or bool(_URL_WITH_CREDENTIALS.search(value))

@@ -31,7 +31,7 @@ from swarm.definitions.tool_lists import Entry, ToolLists, read_entries, read_sw
 Bases = Mapping[str, AgentDefinition]
 """Definitions by name that a file can change in part instead of describing a new agent."""
 
-_MODEL_ALIASES = frozenset({"haiku", "sonnet", "opus", "inherit"})
+_MODEL_ALIASES = frozenset({"haiku", "sonnet", "opus", "fable", "inherit"})
 _EFFORTS = get_args(Effort)
 _LESS_THAN_LOW = ("none", "minimal")
 _PERMISSION_SPELLINGS = {mode.lower(): mode for mode in get_args(PermissionMode)} | {"manual": "default"}
@@ -202,7 +202,7 @@ def read_model(model: str, warnings: list[str]) -> str | None:
     if "/" not in plain and "claude-" in plain.lower():
         return plain
     # Other providers have their own ids for the same models; the alias means the same everywhere.
-    if family := re.search(r"claude-(?:[\d.-]+-)?(haiku|sonnet|opus)", plain.lower()):
+    if family := re.search(r"claude-(?:[\d.-]+-)?(haiku|sonnet|opus|fable)", plain.lower()):
         warnings.append(f"the model {show(model)} is another provider's; {family[1]!r} is used")
         return family[1]
     warnings.append(f"the model {show(model)} is not available here; the parent's model is used")

@@ -12,6 +12,9 @@ from typing import Any
 from swarm.core.memo import look_at
 from swarm.definitions.sources import Unusable, read_text
 
+MANAGED = Path("/etc/claude-code")
+"""The folder of an administrator's files, for all users of this machine."""
+MANAGED_SETTINGS = "managed-settings.json"
 OWN_SETTINGS = (".claude/settings.json", ".config/swarm/settings.json")
 """A person's settings files, below the home folder."""
 WORKSPACE_SETTINGS = (

@@ -64,9 +64,9 @@ class Unusable(DefinitionError):
         self.message, self.remedy, self.line = message, remedy, line
         super().__init__(f"{message}. {remedy}")
 
-    def as_problem(self, path: Path) -> Problem:
-        """Return a `Problem` for the file."""
-        return Problem(path=show_path(path), line=self.line, message=self.message, remedy=self.remedy)
+    def as_problem(self, path: Path, *, guards: bool = False) -> Problem:
+        """Return a `Problem` for the file; `guards` if the lost part would restrict agents."""
+        return Problem(path=show_path(path), line=self.line, message=self.message, remedy=self.remedy, guards=guards)
 
 
 def show_path(path: Path) -> str:

@@ -203,13 +203,13 @@ def _check_spec(tool: str, spec: str, action: Action) -> Iterator[tuple[str, str
 
 
 def matches_parameter(spec: str, given: dict[str, Any]) -> bool:
-    """Report whether a call has the value in `parameter:value`; `*` and `?` are wildcards in it."""
+    """Report whether a call has the value in `parameter:value`, in any case; `*` and `?` are wildcards in it."""
     name, _, value = spec.partition(":")
     if name not in given:
         return False
     actual = given[name]
     shown = str(actual).lower() if isinstance(actual, bool) else str(actual)
-    return fnmatchcase(shown, value.strip())
+    return fnmatchcase(shown.casefold(), value.strip().casefold())
 
 
 def matches_value(spec: str, subject: object) -> bool:
@@ -226,8 +226,10 @@ def matches_name(spec: str, names: Iterable[str], *, broad: bool) -> bool:
     forms = {spec} if prefix == spec else {prefix, f"{prefix} *"}
     subjects = {name.strip() for name in names}
     if broad:
-        # As a name of a plugin's or a folder's, `git:*` means everything in it.
-        forms = {form.casefold().removeprefix("/") for form in (*forms, spec)}
+        # As a name of a plugin's or a folder's, `git:*` means everything in it, and `dep:*` every name that begins so.
+        forms = {
+            form.casefold().removeprefix("/") for form in (*forms, spec, *([] if prefix == spec else [f"{prefix}*"]))
+        }
         folded = {name.casefold().lstrip("/") for name in subjects}
         subjects = folded | {name.rpartition(":")[2] for name in folded}
     return any(fnmatchcase(name, form) for name in subjects for form in forms)

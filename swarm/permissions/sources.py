@@ -16,7 +16,7 @@ from swarm.core.errors import ConfigurationError
 from swarm.definitions.codex import read_codex_table
 from swarm.definitions.foreign_keys import System, find_unapplied
 from swarm.definitions.grants import Grant
-from swarm.definitions.jsonc import OWN_SETTINGS, WORKSPACE_SETTINGS, read_table
+from swarm.definitions.jsonc import MANAGED, MANAGED_SETTINGS, OWN_SETTINGS, WORKSPACE_SETTINGS, read_table
 from swarm.definitions.mcp.reader import load_servers
 from swarm.definitions.mcp.servers import server_of
 from swarm.definitions.model import PermissionMode
@@ -73,8 +73,9 @@ def load_permission_settings(
     ask: Iterable[str] = (),
     deny: Iterable[str] = (),
     trusted: bool = False,
+    managed: Path = MANAGED,
 ) -> PermissionSettings:
-    """Load the rules and the default mode of a workspace; the three lists are the command line's.
+    """Load the rules and the default mode of a workspace; the three lists are the command line's, `managed` the administrator's folder.
 
     Files of the workspace can always restrict. They can loosen only if `trusted`.
     """
@@ -85,6 +86,7 @@ def load_permission_settings(
             loading.add_entry(entry, action, _Origin(Path(COMMAND_LINE), COMMAND_LINE, in_file=False))
     # From the farthest to the nearest, so that the nearest default mode is the last one.
     own = [home / name for name in OWN_SETTINGS]
+    loading.read_settings(managed / MANAGED_SETTINGS, "managed")
     for path in own:
         loading.read_settings(path, "user")
     for path in (workspace / name for name in WORKSPACE_SETTINGS):
@@ -130,7 +132,9 @@ class _Loading:
     mcp_rules: dict[Path, list[str]] = field(default_factory=dict)
 
     def origin(self, path: Path, scope: str) -> _Origin:
-        return _Origin(path, f"{scope} settings ({show_place(path, self.workspace, self.home)})", scope != "user")
+        return _Origin(
+            path, f"{scope} settings ({show_place(path, self.workspace, self.home)})", scope in ("project", "local")
+        )
 
     def may_loosen(self, text: str, origin: _Origin, content: str = "") -> bool:
         """Report whether a loosening entry counts. One of the workspace is noted as a grant and needs trust."""
@@ -204,7 +208,8 @@ class _Loading:
                 self._take_folders(value, origin)
             else:
                 known = suggest(str(key), [*_ACTIONS, "defaultMode", "additionalDirectories"])
-                self.report(path, f"`permissions.{show(key)}` is not supported{known}", "It has no effect here.")
+                lost = f"`permissions.{show(key)}` is not supported{known}"
+                self.report(path, lost, "It has no effect here.", guards=str(key).startswith("disable"))
 
     def _take_folders(self, value: Any, origin: _Origin) -> None:
         if not isinstance(value, list) or not all(isinstance(folder, str) for folder in value):
@@ -231,8 +236,9 @@ class _Loading:
         path = folder / "config.toml"
         try:
             content = read_codex_table(path)
-        except Unusable:
-            content = {}  # reported by the reader of its roles
+        except Unusable as error:
+            self.problems.append(error.as_problem(path, guards=True))
+            content = {}
         self._tell_unapplied(path, content, "codex")
         if (mode := _mode_of_codex(content)) is not None:
             self.mode = at_most(mode, self.mode or "acceptEdits")
@@ -259,7 +265,7 @@ class _Loading:
         try:
             return read_table(path)
         except Unusable as error:
-            self.problems.append(error.as_problem(path))
+            self.problems.append(error.as_problem(path, guards=True))  # it may have denied something
             return {}
 
     def _take_list(self, action: Action, value: Any, origin: _Origin) -> None:

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from swarm.core.settings import Settings
 from swarm.definitions.catalogue import Catalogue
+from swarm.definitions.foreign_keys import ForeignEntry
 from swarm.definitions.grants import Grant
 from swarm.definitions.memory_stores import Places
 from swarm.definitions.model import AgentDefinition
@@ -55,6 +56,8 @@ class OrderPart:
     """Unusable entries of files."""
     rules = Rules()
     """Rules for the job."""
+    entries: Sequence[ForeignEntry] = ()
+    """Entries of other systems' files with their fates, for `swarm compat`."""
     packages: Mapping[str, str] = {}
     """Texts that travel with the job, by digest."""
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
+
+from swarm.core.secrets import is_secret
 
 _KEPT = (
     *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "TZ", "LANG", "LANGUAGE", "LC_*", "XDG_*", "CI"),
@@ -14,11 +15,6 @@ _KEPT = (
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO"),
     *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy"),
 )
-_SECRET = (
-    *("*KEY*", "*TOKEN*", "*SECRET*", "*PASSWORD*", "*PASSWD*", "*PASSPHRASE*", "*CREDENTIAL*", "*AUTH*", "*COOKIE*"),
-    *("SWARM_*", "ANTHROPIC_*", "AWS_*", "CELERY_*", "GOOGLE_*", "AZURE_*", "REDIS*"),
-)
-_URL_WITH_CREDENTIALS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/\s@]+@")
 _FIXED = {"TERM": "dumb", "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
 
 
@@ -31,6 +27,4 @@ def clean_environment(inherited: Mapping[str, str]) -> dict[str, str]:
 def _is_kept(name: str, value: str) -> bool:
     if not any(fnmatchcase(name, pattern) for pattern in _KEPT):
         return False
-    if any(fnmatchcase(name.upper(), pattern) for pattern in _SECRET):
-        return False
-    return not _URL_WITH_CREDENTIALS.search(value)
+    return not is_secret(name, value)

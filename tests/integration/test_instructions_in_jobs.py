@@ -1,10 +1,11 @@
 """Instruction files as they arrive at the model: in the first message, once for siblings, and with what is read.
 
-Tests of swarm/cli/context_view.py, swarm/capabilities/context/guidance.py.
+Tests of swarm/cli/context_view.py, swarm/capabilities/context/guidance.py, swarm/capabilities/variables/step.py.
 """
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,34 @@ def test_who_only_finds_things_out_is_given_none(at_work: Fleet) -> None:
     job.wait(60)
     texts = {child.label.split(":")[0]: child.text for child in job.agents()[1:]}
     assert texts == {"explore": "FREE", "general-purpose": "ORDERED", "plan": "FREE", "researcher": "FREE"}
+
+
+def test_choices_of_settings_reach_commands_calls_and_reads(at_work: Fleet) -> None:
+    chosen = {"env": {"GREETING": "hello", "MY_TOKEN": "x"}, "availableModels": ["sonnet"]}
+    settings = Path.home() / ".claude/settings.json"
+    settings.parent.mkdir()
+    settings.write_text(json.dumps(chosen))
+    write(at_work, "sub/.claude/rules/all.md", "rule below")
+    write(at_work, "sub/a.txt", "x")
+    server = at_work.rehearse(
+        """
+name: chosen
+rules:
+  - when: {turn: 0}
+    reply:
+      tools:
+        - {name: Bash, input: {command: 'echo "[$GREETING$MY_TOKEN]"'}}
+        - {name: Read, input: {file_path: sub/a.txt}}
+        - {name: Agent, input: {description: a child, prompt: x, subagent_type: worker, model: OPUS}}
+  - {reply: {text: DONE}}
+"""
+    )
+    job = at_work.submit("go", server)
+    assert job.wait(60).text == "DONE"
+    entries = at_work.swarm.journal(job.view().root_id)
+    said, read, started = [entry.text for entry in entries if isinstance(entry, ToolFinished)]
+    assert "[hello]" in said and "rule below" in read
+    assert "the rule Agent(model:opus) of `availableModels` of settings" in started
 
 
 def test_the_text_is_kept_once_and_the_journal_names_it(at_work: Fleet) -> None:

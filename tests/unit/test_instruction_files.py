@@ -272,6 +272,14 @@ def test_a_read_reaches_the_files_of_each_folder_on_the_way_and_the_rules_about_
     assert reached(place, "x.txt") == []
 
 
+def test_rules_of_a_folder_below_come_with_the_files_that_they_are_about(place: Place) -> None:
+    place.write("pay/.claude/rules/all.md", "all", at=place.workspace)
+    place.write("pay/.claude/rules/deep/py.md", "---\npaths: api/*.py\n---\npy", at=place.workspace)
+    place.write("pay/.claude/rules/broken.md", "---\npaths: 7\n---\nno", at=place.workspace)
+    assert reached(place, "pay/api/x.py") == ["pay/.claude/rules/all.md", "pay/.claude/rules/deep/py.md"]
+    assert reached(place, "pay/x.py") == ["pay/.claude/rules/all.md"]
+
+
 def test_a_nested_file_that_is_a_link_out_of_the_workspace_is_not_read(place: Place) -> None:
     (place.workspace / "sub").mkdir()
     (place.workspace / "sub" / "CLAUDE.md").symlink_to(place.write("CLAUDE.md", "outside"))

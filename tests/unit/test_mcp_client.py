@@ -50,11 +50,20 @@ def test_what_a_server_says_of_its_tools_is_believed_of_ones_own_and_of_what_is_
 def test_tools_are_pinned_under_names_and_with_schemas_that_a_model_can_be_given() -> None:
     strange = said("no", schema={"type": "object", "properties": {"a b": {}}})
     open_ended = said("either", schema={"oneOf": [{}], "properties": {"x": {"type": "string"}}})
-    pin = pin_of(said("a.b"), said("a b"), said("x" * 100), strange, open_ended, said("hidden"), without=("hid*",))
+    pin = pin_of(
+        said("a.b"),
+        said("a b"),
+        said("x" * 100),
+        strange,
+        open_ended,
+        said("hidden"),
+        said("long", as_task=True),
+        without=("hid*",),
+    )
     names = [tool.called for tool in pin.tools]
     assert names[0] == "mcp__my_server__a_b" and len(set(names)) == 4 and all(len(name) <= 64 for name in names)
     assert pin.tools[3].parameters == {"type": "object", "properties": {"x": {"type": "string"}}}
-    assert pin.left_out == ("no: its parameter 'a b' has a name that cannot be given",)
+    assert pin.left_out == ("no: its parameter 'a b' has a name that cannot be given", "long: it runs only as a task")
 
 
 def test_a_process_is_shared_by_those_with_the_same_folders_and_rights_in_a_job() -> None:

@@ -53,7 +53,7 @@ def test_a_misspelt_alias_is_refused_with_the_nearest_one() -> None:
 
 def test_every_alias_leads_to_a_priced_model() -> None:
     catalogue = load_models()
-    assert set(catalogue.aliases) == {"haiku", "sonnet", "opus"}
+    assert set(catalogue.aliases) == {"haiku", "sonnet", "opus", "fable"}
     assert set(catalogue.aliases.values()) <= set(catalogue.models)
     assert "haiku (claude-haiku-5-5)" in describe_aliases()
 

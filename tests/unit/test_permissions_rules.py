@@ -390,7 +390,8 @@ def test_agents_of_plugins_skills_and_commands_can_be_named(tmp_path: Path) -> N
         ("review", "review all", False),
         ("deploy *", "deploy", True),
         ("deploy *", "deploy to x", True),
-        ("deploy *", "deployer", False),
+        ("deploy *", "deployer", True),
+        ("deploy *", "redeploy", False),
     ):
         for action in ("deny", "ask"):
             known = rules(**{action: (f"Skill({spec})",)})

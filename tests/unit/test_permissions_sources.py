@@ -144,7 +144,7 @@ def test_what_settings_hold_beside_permissions_is_said_once(places: tuple[Path, 
             "hooks": {"PreToolUse": []},
             "sandbox": {"enabled": True},
             "env": {},
-            "model": "opus",
+            "fallbackModel": "opus",
             "permissions": {"disableBypassPermissionsMode": "disable", "deny": ["mcp__a__b", "mcp__c"]},
         },
     )
@@ -152,7 +152,7 @@ def test_what_settings_hold_beside_permissions_is_said_once(places: tuple[Path, 
     loaded = load_permission_settings(workspace, home)
     assert len(loaded.rules) == 4
     hooks, switch, servers = sorted((str(problem) for problem in loaded.problems), key=lambda text: "MCP" in text)
-    assert "without effect: `model`. `swarm compat`" in hooks
+    assert "without effect: `fallbackModel`. `swarm compat`" in hooks
     assert "'disableBypassPermissionsMode'` is not supported" in switch
     assert "no MCP server is configured for 4 rules about their tools (mcp__a__* …)" in servers
     write(workspace / ".mcp.json", {"mcpServers": {"a": {"command": "x"}, "c": {"url": "https://c.example"}}})
@@ -210,6 +210,20 @@ def test_in_a_home_as_workspace_the_persons_own_file_is_their_own(places: tuple[
     write(home / ".claude/settings.json", {"permissions": {"allow": ["Bash(a)"]}})
     loaded = load_permission_settings(home, home)
     assert [rule.text for rule in loaded.rules.rules] == ["Bash(a)"] and loaded.grants == ()
+
+
+def test_an_administrators_rules_hold_and_a_lost_switch_of_theirs_is_a_lost_restriction(
+    places: tuple[Path, Path],
+) -> None:
+    workspace, home = places
+    table = {"deny": ["Bash(x)"], "allow": ["Bash(y)"], "disableBypassPermissionsMode": "disable"}
+    write(home / "etc/managed-settings.json", {"permissions": table})
+    loaded = load_permission_settings(workspace, home, managed=home / "etc")
+    assert {(rule.action, rule.source) for rule in loaded.rules.rules} == {
+        ("deny", "managed settings (~/etc/managed-settings.json)"),
+        ("allow", "managed settings (~/etc/managed-settings.json)"),
+    }
+    assert [problem.guards for problem in loaded.problems] == [True] and loaded.grants == ()
 
 
 def test_the_nearest_file_decides_the_default_mode(places: tuple[Path, Path]) -> None:
@@ -425,12 +439,16 @@ def test_codexs_sandbox_and_approvals_bound_the_mode(places: tuple[Path, Path], 
 
 def test_a_key_without_effect_is_told_in_each_systems_file(places: tuple[Path, Path]) -> None:
     workspace, home = places
-    write(home / ".codex/config.toml", 'model = "x"\nnew_guard = true\n[tui]\ntheme = "dark"')
-    write(workspace / "opencode.json", {"model": "a/b", "theme": "dark", "formatter": {}})
+    write(home / ".codex/config.toml", 'model_provider = "x"\nnew_guard = true\n[tui]\ntheme = "dark"')
+    write(workspace / "opencode.json", {"plugin": ["a"], "theme": "dark", "formatter": {}})
     write(
         workspace / ".claude/settings.json",
-        {"model": "opus", "enabledPlugins": {"a@b": True}, "availableModels": ["x"]},
+        {"fallbackModel": "opus", "enabledPlugins": {"a@b": True}, "deniedModels": ["x"]},
     )
     told = " ".join(str(problem) for problem in load_permission_settings(workspace, home).problems)
-    for keys in ("`model`, `new_guard`.", "effect: `model`.", "`model`, `enabledPlugins`, `availableModels`."):
+    for keys in (
+        "`model_provider`, `new_guard`.",
+        "effect: `plugin`.",
+        "`fallbackModel`, `enabledPlugins`, `deniedModels`.",
+    ):
         assert keys in told, (keys, told)

@@ -236,7 +236,7 @@ def test_a_job_waits_for_leave_to_start_without_a_restriction_and_the_leave_is_f
         hold_unguarded(prepare_order(Order(prompt="x", workspace=workspace), settings), None, settings)
 
     for restricting in (
-        '"availableModels": ["haiku"]',
+        '"deniedModels": ["haiku"]',
         '"sandbox": {"network": {}}',
         '"permissions": {"deny": ["Read(!x)"]}',
     ):
@@ -258,15 +258,15 @@ def test_each_key_of_each_file_has_a_fate(
     workspace: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("SWARM_STATE_DIR", str(settings.state_dir))
-    write(workspace / ".claude/settings.json", '{"permissions": {}, "availableModels": ["x"], "brandNew": 1}')
+    write(workspace / ".claude/settings.json", '{"permissions": {}, "deniedModels": ["x"], "brandNew": 1}')
     write(workspace / "opencode.json", '{"tools": {"write": false}, "theme": "dark"}')
     write(workspace.parent / "home/.codex/config.toml", 'sandbox_mode = "read-only"')
     show_compat(workspace, as_json=True)
-    told = {f"{one['file']} {one['key']}": one for one in json.loads(capsys.readouterr().out)["keys"]}
+    told = {f"{one['place']} {one['name']}": one for one in json.loads(capsys.readouterr().out) if one["kind"] == "key"}
     assert {name: (one["fate"], one["guards"]) for name, one in told.items()} == {
         "~/.codex/config.toml sandbox_mode": ("applied differently", False),
         ".claude/settings.json permissions": ("applied", False),
-        ".claude/settings.json availableModels": ("not applied", True),
+        ".claude/settings.json deniedModels": ("not applied", True),
         ".claude/settings.json brandNew": ("not applied", False),
         "opencode.json tools": ("applied differently", False),
         "opencode.json theme": ("not applied", False),

@@ -21,8 +21,9 @@ from swarm.capabilities.context.rules import PathRule, find_imports, looks_like_
 from swarm.core.formats import Formatted
 from swarm.core.memo import look_everywhere, look_for
 from swarm.definitions.catalogue import project_folders
+from swarm.definitions.codex import read_codex_table
 from swarm.definitions.grants import Grant
-from swarm.definitions.jsonc import parse_jsonc
+from swarm.definitions.jsonc import MANAGED, parse_jsonc
 from swarm.definitions.opencode import CONFIG_NAMES
 from swarm.definitions.sources import (
     Problem,
@@ -36,8 +37,6 @@ from swarm.definitions.sources import (
 )
 from swarm.permissions.sandbox.names import INSTRUCTIONS
 
-MANAGED = Path("/etc/claude-code")
-"""The folder of an administrator's files, for all users of this machine."""
 MAX_HOPS = 4
 MAX_RULES_BYTES = 256 * 1024
 MAX_FILES = 300
@@ -88,6 +87,8 @@ def load_instructions(workspace: Path, home: Path, *, trusted: bool = False, man
         reading.take_rules(folder / ".claude" / "rules", boundary, folder)
     for place in (home / ".config" / "opencode", workspace, workspace / ".opencode"):
         reading.take_opencode(place, None if place.is_relative_to(home / ".config") else reading.root)
+    for folder in (home, workspace):
+        reading.take_codex(folder / ".codex/config.toml")
     kept, problems = fit_parts(reading.parts)
     sources = [
         InstructionSource(name=part.source, size=len(part.text.encode()), given=len(given.encode()))
@@ -165,6 +166,16 @@ class _InstructionReader:
                     self._take_glob(given, path, boundary)
             except Unusable as error:
                 self.problems.append(error.as_problem(path))
+
+    def take_codex(self, path: Path) -> None:
+        """Take the text in `developer_instructions` of Codex's configuration."""
+        try:
+            text = read_codex_table(path).get("developer_instructions") if _is_file(path) else None
+        except Unusable:
+            return  # the reader of its roles reports it
+        if isinstance(text, str) and text.strip() and resolve(path) not in self._seen:
+            self._seen.add(resolve(path))
+            self.parts.append(ContextPart(self.name(path), text[:_MAX_READ]))
 
     def _take_glob(self, given: str, config: Path, boundary: Path | None) -> None:
         if given.startswith(("http://", "https://")):

@@ -60,7 +60,7 @@ def make_pin(server: Server, about: Mapping[str, Any]) -> Pin:
     for said in about["tools"]:
         if not server.offers(said["name"]):
             continue
-        if fault := _find_fault(said["schema"]):
+        if fault := "it runs only as a task" if said.get("as_task") else _find_fault(said["schema"]):
             left_out.append(f"{said['name']}: {fault}")
             continue
         called = _name(server, said["name"], tools)

@@ -21,6 +21,7 @@ from swarm.definitions.grants import Grant
 from swarm.definitions.jsonc import read_table
 from swarm.definitions.opencode import CONFIG_NAMES
 from swarm.definitions.sources import Problem, Unusable, config_folder, is_folder, list_files, resolve, show_place
+from swarm.permissions.preferences import load_preferences
 
 MAX_TOTAL_BYTES = 24 * 1024 * 1024
 """Most bytes of all packages of a job, as stored."""
@@ -52,7 +53,22 @@ def load_skills(workspace: Path | None, home: Path | None = None, *, trusted: bo
             reading.take(reading.config / name, None, own=True)
         reading.take_configuration(reading.config / "opencode", own=True)
         reading.take_prompts(reading.home / ".codex" / "prompts")
-    return reading.merge(trusted)
+    found = reading.merge(trusted)
+    if reading.workspace is None or reading.home is None:
+        return found
+    return _restrict(found, load_preferences(reading.workspace, reading.home).skills)
+
+
+def _restrict(found: Skills, uses: Mapping[str, str]) -> Skills:
+    """Apply `skillOverrides` of settings, which name a skill or its folder."""
+    kept = []
+    for skill in found.skills:
+        used = {uses.get(name.casefold(), "on") for name in (skill.name, skill.folder)}
+        if "off" in used:
+            continue
+        update = {"by_model": False} if "user-invocable-only" in used else {}
+        kept.append(skill.model_copy(update=update | ({"description": ""} if "name-only" in used else {})))
+    return found.model_copy(update={"skills": kept})
 
 
 class _SkillReader:

@@ -22,10 +22,11 @@ from swarm.permissions.shell.paths import (
     folders_of,
     named_paths,
     removes_critical_folder,
+    resolve_assigned,
     resolve_home,
     written_targets,
 )
-from swarm.permissions.shell.rules import allowing_rule, find_rule, whole_rule
+from swarm.permissions.shell.rules import Finding, allowing_rule, find_rule, surest, whole_rule
 from swarm.permissions.shell.views import strip_transparent
 from swarm.permissions.shell.words import UNKNOWN, literal
 
@@ -35,13 +36,13 @@ def judge_shell(call: JudgedCall) -> Judgement:
     if not isinstance(text, str):
         return Judgement("deny", "the call names no command")
     command = parse_command(text)
-    denied = find_rule(command, call.rules.about("deny", SHELL))
+    # `$HOME/x` and `~/x` name the same file, and `x=rm; $x` runs rm.
+    resolved, forms = parse_command(resolve_home(text)), _forms_of(text)
+    denied = _find_in(forms, call.rules.about("deny", SHELL))
     if denied is not None and denied.certain:
         return by_rule("deny", denied.rule)
-    # `$HOME/x` and `~/x` name the same file.
-    resolved = parse_command(resolve_home(text))
     folders = folders_of(resolved, call.workspace)
-    on_paths = _judge_paths(command, resolved, call, folders)
+    on_paths = _judge_paths(forms, resolved, call, folders)
     if on_paths is not None and on_paths.action == "deny":
         return on_paths
     may_look = not (call.given.get("run_in_background") or call.given.get("changes"))
@@ -50,7 +51,7 @@ def judge_shell(call: JudgedCall) -> Judgement:
         return replace(looks, action="deny", reason="in plan mode only commands that change nothing are carried out")
     if denied is not None:
         return Judgement("ask", f"{_doubtful(denied.rule)}: {denied.doubt}", denied.rule)
-    asked = find_rule(command, call.rules.about("ask", SHELL))
+    asked = _find_in(forms, call.rules.about("ask", SHELL))
     if asked is not None:
         return by_rule("ask", asked.rule)
     if on_paths is not None:
@@ -61,6 +62,16 @@ def judge_shell(call: JudgedCall) -> Judgement:
         )
     found = _allow_shell(command, call, folders)
     return replace(looks, reason=found) if isinstance(found, str) else found
+
+
+def _forms_of(text: str) -> list[ShellCommand]:
+    """Parse a command as written, and with its known variables replaced."""
+    return [parse_command(one) for one in dict.fromkeys((text, resolve_home(text), resolve_assigned(text)))]
+
+
+def _find_in(forms: Sequence[ShellCommand], rules: Sequence[Rule]) -> Finding | None:
+    """Find the rule that matches one of a command's forms, a certain match first."""
+    return surest(find_rule(one, rules) for one in forms)
 
 
 def find_plain_look(call: JudgedCall) -> list[str] | None:
@@ -89,6 +100,8 @@ def _allow_shell(command: ShellCommand, call: JudgedCall, folders: list[Path] | 
         return Judgement("allow", "the command runs in a sandbox that restricts it to the workspace")
     if command.doubt:
         return f"the command is not understood: {command.doubt}"
+    if command.grouped:
+        return "rules allow no groups of commands and none in the background"
     if command.parts and (folders is None or not all(is_inside(str(folder), call.workspace) for folder in folders)):
         return "no rule allows it outside the workspace"
     # A lasting approval covers only a whole command.
@@ -135,10 +148,10 @@ def _stays_in_repository(folders: list[Path] | None, workspace: Path) -> bool:
 
 
 def _judge_paths(
-    command: ShellCommand, resolved: ShellCommand, call: JudgedCall, folders: list[Path] | None
+    forms: Sequence[ShellCommand], resolved: ShellCommand, call: JudgedCall, folders: list[Path] | None
 ) -> Judgement | None:
     """Judge the files that the command names by the rules for files: deny before ask, None if no rule matches."""
-    looked_from = folders or [call.workspace]
+    command, looked_from = forms[0], folders or [call.workspace]
     bypassing = replace(call, mode="bypassPermissions")
     on_targets = (_judge_target(target, bypassing, folders) for target in written_targets(command))
 
@@ -147,8 +160,7 @@ def _judge_paths(
             rules = [rule for rule in call.rules.about(action, tool) if rule.spec is not None]
             if not rules:
                 continue
-            both = dict.fromkeys((command, resolved))
-            paths = [path for one in both for path in named_paths(one, looked_from, writers_only=writers_only)]
+            paths = [path for one in forms for path in named_paths(one, looked_from, writers_only=writers_only)]
             yield from _hold_against_paths(rules, paths, replace(call, tool=tool))
             relative = folders is None and _names_relative(resolved, writers_only=writers_only)
             if command.doubt or command.braces or UNKNOWN in paths or relative:

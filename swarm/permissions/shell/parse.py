@@ -60,6 +60,8 @@ class ShellCommand:
     """Reason why the command is not fully understood, for people; `parts` then contains possible commands."""
     braces: bool = False
     """A word has a brace expansion, `{a,b}`."""
+    grouped: bool = False
+    """Commands are grouped (`( )`, `{ }`), or one runs in the background."""
 
 
 @functools.lru_cache(maxsize=512)
@@ -86,7 +88,7 @@ def parse_command(text: str) -> ShellCommand:
         reader.parts += _guess_parts(text)
         reader.writes += _TARGET.findall(_QUOTES.sub("", text))
     parts, writes, reads = tuple(reader.parts), tuple(reader.writes), tuple(reader.reads)
-    return ShellCommand(text, parts, writes, reads, doubt, reader.braces)
+    return ShellCommand(text, parts, writes, reads, doubt, reader.braces, reader.grouped)
 
 
 class _ListReader(WordReader):
@@ -97,6 +99,7 @@ class _ListReader(WordReader):
         self.parts: list[SimpleCommand] = []
         self.writes: list[str] = []
         self.reads: list[str] = []
+        self.grouped = False
         self._documents: list[tuple[str, bool, bool]] = []
 
     def read_list(self, closing: str) -> None:
@@ -114,12 +117,15 @@ class _ListReader(WordReader):
             elif character in ";|":
                 if self.text.startswith((";;", ";&"), self.at):
                     raise Doubt("its syntax is not understood")
-                self.at += 1
+                self.at += 1 + self.text.startswith("|&", self.at)
             elif character == "&" and not self.text.startswith("&>", self.at):
-                self.at += 1
+                both = self.text.startswith("&&", self.at)
+                self.grouped = self.grouped or not both
+                self.at += 1 + both
             elif character == "(":
                 if self.text.startswith("((", self.at):
                     raise Doubt("it calculates")
+                self.grouped = True
                 self.at += 1
                 self.read_list(")")
             else:
@@ -172,6 +178,7 @@ class _ListReader(WordReader):
             raise Doubt(f"it uses `{bare}`")
         if bare == "for":
             self._read_loop()
+        self.grouped = self.grouped or bare == "{"
         return bare == "for" or bare in _SKIPPED
 
     def _find_assigned(self, bare: str) -> str:
@@ -252,6 +259,7 @@ class _ListReader(WordReader):
         inner.parts, inner.writes, inner.reads = self.parts, self.writes, self.reads
         inner.read_list("")
         self.braces, self.calculates = self.braces or inner.braces, self.calculates or inner.calculates
+        self.grouped = self.grouped or inner.grouped
 
 
 def _guess_parts(text: str) -> list[SimpleCommand]:

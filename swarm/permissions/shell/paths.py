@@ -10,7 +10,7 @@ import glob
 import itertools
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from swarm.permissions.shell.parse import ShellCommand
@@ -36,7 +36,9 @@ _MAX_MATCHES = 1_000
 _MAX_PATTERNS = 2
 """Maximum parts of a path with a pattern, because each multiplies the lookups."""
 _HOME = re.compile(r"\$\{?HOME\b")
-_HOME_VARIABLE = re.compile(r"\$HOME\b|\$\{HOME\}")
+_ASSIGNED = re.compile(r"(?:^|[;&|\n(])\s*([A-Za-z_]\w*)=([\"']?)([\w./~-]+)\2(?=\s*(?:;|&&|\n))")
+_VARIABLE = re.compile(r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\})")
+_PLAIN = re.compile(r"[\w./-]+")
 _CRITICAL = re.compile(r"[/~]?/?\*?|/(bin|boot|dev|etc|home|lib\w*|opt|proc|root|sbin|srv|sys|usr|var|Users)(/\*?)?")
 
 
@@ -121,7 +123,17 @@ def _look_up(word: str, folder: Path) -> Iterator[str]:
 def resolve_home(text: str) -> str:
     """Replace `$HOME` by the home's path, if that needs no quotes."""
     home = os.path.expanduser("~")
-    return _HOME_VARIABLE.sub(home.replace("\\", ""), text) if re.fullmatch(r"[\w./-]+", home) else text
+    return _replace(text, {"HOME": home}) if _PLAIN.fullmatch(home) else text
+
+
+def resolve_assigned(text: str) -> str:
+    """Replace `$HOME`, `$PWD`, and variables by the plain words that the command gives them; only for rules that deny or ask."""
+    given = {name: value for name, _, value in _ASSIGNED.findall(text)}
+    return _replace(resolve_home(text), {"PWD": "."} | given)
+
+
+def _replace(text: str, values: Mapping[str, str]) -> str:
+    return _VARIABLE.sub(lambda found: values.get(found[1] or found[2], found[0]), text)
 
 
 def removes_critical_folder(command: ShellCommand, workspace: Path) -> bool:

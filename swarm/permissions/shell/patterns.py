@@ -37,6 +37,15 @@ class CommandPattern:
         """Report whether the pattern matches for every value of the unknown words; only a wildcard covers these."""
         return self.regex.fullmatch(join_words(words)) is not None
 
+    def is_spelt(self, raw: str) -> bool:
+        """Report whether a command has the pattern's words as it writes them, so a quoted one is not allowed by it."""
+        if self.exact is not None:
+            return self.exact in raw
+        head = _WILDCARD.split(_spread(self.spec))[0]
+        fixed = head.split() if head[-1:].isspace() else head.split()[:-1]
+        written = raw.split()
+        return any(written[at : at + len(fixed)] == fixed for at in range(len(written) - len(fixed) + 1))
+
     def matches_loosely(self, words: Sequence[str]) -> bool:
         """Report whether the pattern matches for rules that deny or ask: words split at blanks, empty words ignored."""
         return self.loose.fullmatch(_loosen(join_words(words))) is not None
@@ -59,15 +68,19 @@ class CommandPattern:
 @functools.lru_cache(maxsize=2048)
 def compile_pattern(spec: str) -> CommandPattern:
     """Compile the spec of a `Bash(spec)` rule."""
-    text = spec.strip()
-    if text.endswith(":*"):
-        text = f"{text[:-2].rstrip()} *"
+    text = _spread(spec)
     is_exact = _WILDCARD.search(text) is None
     tokens = _read_tokens(text.replace("\\*", "*"), "*") if is_exact else _read_tokens(text, _STAR)
     exact = spec.strip().replace("\\*", "*") if is_exact else None
     return CommandPattern(
         spec=spec, tokens=tokens, regex=_as_regex(tokens), loose=_as_regex(_loosen(tokens)), exact=exact
     )
+
+
+def _spread(spec: str) -> str:
+    """Write `git log:*` as `git log *`."""
+    text = spec.strip()
+    return f"{text[:-2].rstrip()} *" if text.endswith(":*") else text
 
 
 def join_words(words: Sequence[str]) -> str:

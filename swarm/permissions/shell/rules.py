@@ -34,10 +34,10 @@ class Finding:
 
 def find_rule(command: ShellCommand, rules: Iterable[Rule]) -> Finding | None:
     """Return the first rule (all deny, or all ask) that matches a part of the command, certain matches first."""
-    return _surest(_hold_against(command, rule) for rule in rules)
+    return surest(_hold_against(command, rule) for rule in rules)
 
 
-def _surest(findings: Iterable[Finding | None]) -> Finding | None:
+def surest(findings: Iterable[Finding | None]) -> Finding | None:
     """Return the first certain finding, else the first one."""
     possible: Finding | None = None
     for finding in findings:
@@ -90,7 +90,8 @@ def _covers_words(pattern: CommandPattern, part: SimpleCommand) -> bool:
     # A pattern covers the program that it names, not any program behind `timeout`.
     names_it = len(pattern_words) > place and not any(map(is_wildcard, pattern_words[: place + 1]))
     candidates = {bare, part.words} if names_it else {bare}
-    return any(map(pattern.matches, candidates)) and not hides_option(pattern_words, bare, settled)
+    matched = any(map(pattern.matches, candidates)) and pattern.is_spelt(part.raw)
+    return matched and not hides_option(pattern_words, bare, settled)
 
 
 def _may_be(part: SimpleCommand, rule: Rule) -> bool:
@@ -112,7 +113,7 @@ def _hold_against(command: ShellCommand, rule: Rule) -> Finding | None:
     if pattern.loose.fullmatch(_collapse(command.text)) and (parts or not exceptions):
         return certain
     doubtful = Finding(rule, certain=False, doubt=command.doubt) if command.doubt else None
-    return _surest(chain([doubtful], (_hold_part(part, pattern, rule) for part in parts)))
+    return surest(chain([doubtful], (_hold_part(part, pattern, rule) for part in parts)))
 
 
 def _hold_part(part: SimpleCommand, pattern: CommandPattern, rule: Rule) -> Finding | None:

@@ -20,6 +20,7 @@ def describe_tool(tool: types.Tool) -> dict[str, Any]:
         "schema": tool.input_schema,
         "read_only": bool(hints and hints.read_only_hint),
         "idempotent": bool(hints and hints.idempotent_hint),
+        "as_task": bool(tool.execution and tool.execution.task_support == "required"),
     }
 
 
