@@ -83,6 +83,8 @@ class Context:
     """No summary could be made: the agent gives its final answer from records alone."""
     fresh: bool = False
     """No reply has come since the last cut."""
+    cut_by: str = ""
+    """The trigger of the last cut."""
     asked: str = ""
     """A person's last request for a summary that was carried out or tried."""
     said: list[BindingText] = field(default_factory=list)
@@ -130,6 +132,7 @@ def note_cut(context: Context, entry: Compacted, cuts: list[Cut], *, turns: int,
         failures=0 if gained else context.failures + 1,
         earlier=0,
         fresh=True,
+        cut_by=entry.trigger,
         # A conversation of a single turn cannot be summarized and continues.
         bare=context.bare or (bare and (context.overflows > 1 or context.failures > 0)),
         asked=entry.asked or context.asked,

@@ -269,8 +269,8 @@ class HookRun(BaseModel):
     duration_seconds: float = 0.0
 
 
-class Hooked(Journaled):
-    """The results of an event's hooks. They take effect by this entry alone."""
+class Hooked(Journaled, Charge):
+    """The results of an event's hooks. They take effect by this entry alone, which also holds the charge of models that they asked."""
 
     kind: Literal["hooked"] = "hooked"
     event: str
@@ -288,6 +288,8 @@ class Hooked(Journaled):
     """Text for the conversation; of `PreCompact`: content that the summary must hold."""
     stop: str = ""
     """The reason to end the run, if any."""
+    profile: str = ""
+    """Shell text that runs before each later command of the agent's shell tool."""
     said: str = ""
     """A message for people."""
     commit: str = ""

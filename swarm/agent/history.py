@@ -112,7 +112,7 @@ class History(HistoryState):
         self.spec, self.system, self.tools = entry.spec, entry.system, entry.tools
         self.kinds = dict(entry.kinds)
         self.mode, self.commit = entry.spec.mode, entry.spec.base
-        self.guidance = entry.guidance
+        self.guidance, self.hooks.profile = entry.guidance, entry.spec.profile
         if entry.guidance:
             # The first block, on its own: all agents of the job that have it begin alike.
             self._say({"type": "text", "text": entry.guidance})
@@ -210,7 +210,7 @@ class History(HistoryState):
         self.failures = self.continuations = self.corrections = 0
         self.turns_before = self.turns
         self.leaving = False
-        self.hooks.stopped, self.hooks.blocks = "", 0
+        self.hooks.stopped, self.hooks.sent_back = "", 0
         self.warned = set()
         self.verdicts, self.judged, self.grading = [], {}, None
         self.context.runs += 1

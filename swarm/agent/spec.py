@@ -50,6 +50,8 @@ class AgentSpec(Formatted):
     """Restrictions by its definition and its ancestors', beside the job's rules."""
     folders: list[str] = []
     """Further folders, absolute and resolved, with the same access as the workspace."""
+    profile: str = ""
+    """Shell text, from hooks of the job's beginning, that runs before each command of its shell tool."""
     network: bool = False
     """Whether the agent's processes may use the network."""
     workspace: str

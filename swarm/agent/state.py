@@ -79,12 +79,14 @@ class HookState:
     """Hook decisions to ask about or allow calls of the last reply."""
     ended: dict[str, Block] = field(default_factory=dict)
     """Calls of the last reply that were carried out, unchanged."""
-    blocks: int = 0
-    """Consecutive refusals of an end."""
+    sent_back: int = 0
+    """How many times in a row hooks sent the agent back from its end, by a refusal or by text."""
     focus: str = ""
     """Content that the next summary must hold above all."""
     stopped: str = ""
     """Reason to end this run."""
+    profile: str = ""
+    """Shell text that runs before each command of the shell tool."""
 
     def begin(self, entry: HooksBegun) -> None:
         """Record that hooks are about to run."""
@@ -97,10 +99,12 @@ class HookState:
         if entry.decision in ("ask", "allow"):
             self.leave[entry.tool_use_id] = entry
         if entry.name in ("Stop", "SubagentStop", "TeammateIdle"):
-            self.blocks = self.blocks + 1 if entry.decision == "block" else 0
+            self.sent_back = self.sent_back + 1 if entry.text else 0
         if entry.name == "PreCompact":
             self.focus = entry.text
         self.stopped = self.stopped or entry.stop
+        if entry.profile and entry.profile not in self.profile:
+            self.profile = f"{self.profile}\n{entry.profile}".strip()
 
     def forget_turn(self) -> None:
         """Forget the last reply's calls, because a new reply has come."""

@@ -11,10 +11,11 @@ from typing import Annotated, Any
 import typer
 
 from swarm.agent.spec import AgentSpec
-from swarm.capabilities.hooks.events import HookEvent, describe_response, name_tool
+from swarm.capabilities.hooks.events import HookEvent, name_tool
 from swarm.capabilities.hooks.files import FoundHooks, Managed, read_managed
 from swarm.capabilities.hooks.payloads import tell
 from swarm.capabilities.hooks.placement import Run, place_hook
+from swarm.capabilities.hooks.responses import describe_response
 from swarm.capabilities.hooks.table import HookTable
 from swarm.cli.options import JsonOption, WorkspaceOption
 from swarm.cli.output import print_json, print_json_text, print_note, show_number
@@ -31,7 +32,8 @@ from swarm.definitions.tools import all_rows
 _SHELL = next(row.name for row in all_rows() if row.matching == "command")
 """Tool of a sample event for which none is named."""
 
-_CALLS = ("PreToolUse", "PostToolUse", "PostToolUseFailure")
+_ASKS = {"prompt": "asks a model", "agent": "asks a model with tools", "mcp_tool": "asks an MCP server"}
+_CALLS = ("PreToolUse", "PermissionRequest", "PermissionDenied", "PostToolUse", "PostToolUseFailure")
 
 
 @dataclass(frozen=True)
@@ -96,12 +98,14 @@ def _rows(prepared: PreparedJob, settings: Settings) -> Iterator[_Row]:
         elif hook.origin == "project" and hook not in of_type and not prepared.trusted:
             why = "the workspace is not trusted"
         run = place_hook(hook, table, prepared.folder)
-        yield _Row(hook, f"not run: {why}" if why else _tell_where(run), not why and run.place != "off")
+        yield _Row(hook, f"not run: {why}" if why else _tell_where(hook, run), not why and run.place != "off")
 
 
-def _tell_where(run: Run) -> str:
+def _tell_where(hook: Hook, run: Run) -> str:
     if run.place == "off":
         return f"not run: {run.why}"
+    if hook.kind in _ASKS:
+        return _ASKS[hook.kind]
     if run.place == "sandbox":
         return f"runs in the sandbox{f': {run.why}' if run.why else ''}"
     return f"runs on this host{f', pinned {run.pinned}' if run.pinned else ''}"
@@ -121,21 +125,27 @@ def _list(rows: list[_Row]) -> None:
 def _sample(event: str, tool: str, given: dict[str, Any]) -> HookEvent:
     if event not in EVENTS:
         raise ConfigurationError(f"there is no event {event!r} here{suggest(event, EVENTS)}; {', '.join(EVENTS)}")
-    if event in _CALLS or event == "TaskCompleted":
+    if event in (*_CALLS, "TaskCreated", "TaskCompleted"):
         call = {"type": "tool_use", "id": "toolu_sample", "name": tool or _SHELL, "input": given}
         about: dict[str, Any] = {"tool_name": call["name"], "tool_input": given, "tool_use_id": call["id"]}
         match event:
             case "PostToolUse":
-                about["tool_response"] = describe_response(call, "what it returned")
+                about["tool_response"] = describe_response(call, "its result")
             case "PostToolUseFailure":
                 about |= {"error": "what went wrong", "is_interrupt": False}
-            case "TaskCompleted":
+            case "PermissionDenied":
+                about["reason"] = "why it was denied"
+            case "TaskCreated" | "TaskCompleted":
                 about = {"task_id": "1", "task_subject": "a task", "task_description": "", "teammate_name": "ada"}
         return HookEvent(event, "sample", name_tool(str(call["name"])) if event in _CALLS else (), call, given=about)
     said = {"stop_hook_active": False, "last_assistant_message": "Done."}
-    given_by_event = {
+    given_by_event: dict[str, dict[str, Any]] = {
         "SessionStart": {"source": "startup"},
         "UserPromptSubmit": {"prompt": "what is asked for"},
+        "PostToolBatch": {"tool_calls": []},
+        "Notification": {"notification_type": "permission_prompt", "title": "a question", "message": "a question"},
+        "StopFailure": {"error": "server_error", "error_details": "the server failed", **said},
+        "PostCompact": {"trigger": "auto", "compact_summary": "a summary"},
         "PreCompact": {"trigger": "auto", "custom_instructions": ""},
         "SessionEnd": {"reason": "other"},
     }

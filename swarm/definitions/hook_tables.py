@@ -5,19 +5,35 @@ Each event has a list of groups, and each group a matcher and handlers. Unsuppor
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from swarm.definitions.hooks import DEFAULT_SECONDS, EVENTS, MAX_SECONDS, Hook, Origin
+from swarm.definitions.hooks import (
+    DECIDED,
+    EVENTS,
+    MAX_SECONDS,
+    NO_MOMENT,
+    Hook,
+    Origin,
+)
 from swarm.definitions.names import suggest
 from swarm.definitions.sources import enumerate_briefly, show
 
 MAX_HOOKS = 100
 MAX_TEXT_BYTES = 16 * 1024
-_FIELDS = {"command": ("command", "args", "async", "shell"), "http": ("url", "headers", "allowedEnvVars")}
-_COMMON = ("type", "timeout", "if", "statusMessage")
+_FIELDS = {
+    "command": ("command", "args", "async", "shell"),
+    "http": ("url", "headers", "allowedEnvVars"),
+    "prompt": ("prompt", "model", "continueOnBlock"),
+    "agent": ("prompt", "model", "continueOnBlock"),
+    "mcp_tool": ("server", "tool", "input"),
+}
+_COMMON = ("type", "timeout", "if", "statusMessage", "onFailure")
+_SECONDS = {"prompt": 30.0, "agent": 60.0, "UserPromptSubmit": 30.0}
+"""Time limits without a `timeout`, by type, else by event."""
 _SHELLS = ("", "bash", "sh")
 
 
@@ -51,6 +67,9 @@ class _HookReader:
         yield from dict.fromkeys(self.faults)
 
     def read_event(self, event: str, groups: Any) -> None:
+        if why := NO_MOMENT.get(event):
+            self.faults.append(f"hooks of `{event}` are not run: {why}")
+            return
         if event not in EVENTS:
             self.events.append(show(event) + suggest(event, EVENTS))
             return
@@ -75,8 +94,12 @@ class _HookReader:
             return
         self.fields += [show(key) for key in map(str, handler) if key not in (*_COMMON, *_FIELDS[kind])]
         try:
-            given = _read_command(handler) if kind == "command" else _read_http(handler)
-            given |= {"seconds": _read_seconds(handler.get("timeout")), "condition": _text(handler, "if")}
+            given = _READERS[kind](handler)
+            if given.get("prompt") and event not in DECIDED:
+                raise ValueError(f"a model can decide nothing there; it can at {', '.join(DECIDED)}")
+            usual = _SECONDS.get(kind) or _SECONDS.get(event, MAX_SECONDS)
+            given |= {"seconds": _read_seconds(handler.get("timeout"), usual), "condition": _text(handler, "if")}
+            given |= {"required": _text(handler, "onFailure") == "block"}
         except ValueError as error:
             self.faults.append(f"a hook of `{event}` cannot be run: {error}")
             return
@@ -106,6 +129,26 @@ def _read_http(handler: Mapping[str, Any]) -> dict[str, Any]:
     return {"url": url, "headers": dict(headers or {}), "variables": tuple(names or ())}
 
 
+def _read_prompt(handler: Mapping[str, Any]) -> dict[str, Any]:
+    words = {"prompt": _text(handler, "prompt", needed=True), "model": _text(handler, "model")}
+    return {**words, "goes_on": handler.get("continueOnBlock") is True}
+
+
+def _read_call(handler: Mapping[str, Any]) -> dict[str, Any]:
+    given = handler.get("input", {})
+    if not isinstance(given, Mapping):
+        raise ValueError("`input` is not a table")
+    if len(json.dumps(given)) > MAX_TEXT_BYTES:
+        raise ValueError(f"its `input` has more than {MAX_TEXT_BYTES // 1024} KiB")
+    return {name: _text(handler, name, needed=True) for name in ("server", "tool")} | {"input": dict(given)}
+
+
+_READERS = {
+    **{"command": _read_command, "http": _read_http, "mcp_tool": _read_call},
+    **{"prompt": _read_prompt, "agent": _read_prompt},
+}
+
+
 def _text(handler: Mapping[str, Any], key: str, *, needed: bool = False) -> str:
     value = handler.get(key, "")
     if not isinstance(value, str) or "\0" in value or (needed and not value.strip()):
@@ -115,9 +158,9 @@ def _text(handler: Mapping[str, Any], key: str, *, needed: bool = False) -> str:
     return value
 
 
-def _read_seconds(value: Any) -> float:
+def _read_seconds(value: Any, usual: float) -> float:
     if value is None:
-        return DEFAULT_SECONDS
+        return usual
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
         raise ValueError(f"its `timeout` is {show(str(value))}, not a positive number of seconds")
     return min(float(value), MAX_SECONDS)

@@ -9,18 +9,38 @@ import hashlib
 import json
 import re
 from functools import cached_property
-from typing import Literal
+from operator import not_
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from swarm.definitions.grants import Grant
 
 EVENTS = (
-    *("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "SubagentStart"),
-    *("SubagentStop", "Stop", "TaskCompleted", "TeammateIdle", "PreCompact", "SessionEnd"),
+    *("SessionStart", "UserPromptSubmit", "PreToolUse", "PermissionRequest", "PermissionDenied", "PostToolUse"),
+    *("PostToolUseFailure", "PostToolBatch", "Notification", "SubagentStart", "SubagentStop", "Stop", "StopFailure"),
+    *("TaskCreated", "TaskCompleted", "TeammateIdle", "PreCompact", "PostCompact", "SessionEnd"),
 )
 """The events that run hooks."""
-DEFAULT_SECONDS, MAX_SECONDS = 60.0, 600.0
+NO_MOMENT = {
+    **dict.fromkeys(("Setup", "UserPromptExpansion", "InstructionsLoaded"), "this is done where a job is submitted"),
+    **dict.fromkeys(
+        ("CwdChanged", "FileChanged", "DirectoryAdded"), "an agent's folders are fixed, and no one watches files"
+    ),
+    "ConfigChange": "a job keeps the settings that it was submitted with",
+    **dict.fromkeys(("PreModelSwitch", "PostModelSwitch"), "an agent keeps its model"),
+    **dict.fromkeys(("WorktreeCreate", "WorktreeRemove"), "copies of a workspace are commits, without Git worktrees"),
+    **dict.fromkeys(("Elicitation", "ElicitationResult"), "a person answers MCP servers; `Notification` tells of it"),
+    "MessageDisplay": "an agent shows nothing itself",
+}
+"""Events of Claude Code without a moment here, with the reason."""
+MAX_SECONDS = 600.0
+DECIDED = (
+    *("UserPromptSubmit", "PreToolUse", "PermissionRequest", "PostToolUse", "PostToolBatch", "SubagentStop", "Stop"),
+    *("TaskCreated", "TaskCompleted", "TeammateIdle"),
+)
+"""Events that a model can decide about."""
+HookKind = Literal["command", "http", "prompt", "agent", "mcp_tool"]
 Origin = Literal["managed", "user", "project"]
 
 
@@ -32,7 +52,7 @@ class Hook(BaseModel):
     event: str
     matcher: str = ""
     """Names separated by `|` or `,`, or a pattern; empty matches everything."""
-    kind: Literal["command", "http"]
+    kind: HookKind
     command: str = ""
     args: tuple[str, ...] | None = None
     """Arguments of the program in `command`, which then runs without a shell."""
@@ -40,9 +60,23 @@ class Hook(BaseModel):
     headers: dict[str, str] = {}
     variables: tuple[str, ...] = ()
     """Environment variables that the headers may use as `$NAME`."""
+    # Fields of later kinds are written only where they are used: a hook's content is what a person trusts.
+    prompt: str = Field(default="", exclude_if=not_)
+    """The question to a model; `$ARGUMENTS` stands for the event."""
+    model: str = Field(default="", exclude_if=not_)
+    """The asked model; empty: the worker's small one."""
+    goes_on: bool = Field(default=False, exclude_if=not_)
+    """A model's refusal after a call does not end the run (`continueOnBlock`)."""
+    required: bool = Field(default=False, exclude_if=not_)
+    """A failure of the hook is a refusal (`onFailure: block`)."""
+    server: str = Field(default="", exclude_if=not_)
+    tool: str = Field(default="", exclude_if=not_)
+    """The MCP server's tool that is called."""
+    input: dict[str, Any] = Field(default={}, exclude_if=not_)
+    """The call's input; `${field}` stands for a field of the event."""
     condition: str = ""
     """A permission rule; the hook runs only for calls that match."""
-    seconds: float = DEFAULT_SECONDS
+    seconds: float = MAX_SECONDS
     listens: bool = False
     """The hook only listens (`async`), and its output is ignored."""
     origin: Origin
@@ -55,17 +89,26 @@ class Hook(BaseModel):
         return hashlib.sha256(self.model_dump_json(exclude={"source", "origin"}).encode()).hexdigest()[:12]
 
     @property
+    def fails_closed(self) -> bool:
+        """Whether its failure is a refusal, where it could refuse: always for the operator's hooks."""
+        return self.required or self.origin == "managed"
+
+    @property
     def label(self) -> str:
-        """One line for people: the command or the URL."""
-        return " ".join((self.url or " ".join((self.command, *(self.args or ())))).split())
+        """One line for people: the command, URL, question or call."""
+        return " ".join(self._whole.split())
+
+    @property
+    def _whole(self) -> str:
+        called = f"{self.server} {self.tool} {json.dumps(self.input)}" if self.kind == "mcp_tool" else ""
+        return self.url or self.prompt or called or " ".join((self.command, *(self.args or ())))
 
     def grant(self, note: str = "", files: dict[str, str] | None = None) -> Grant:
         """Return the grant that this hook needs, with a note and the digests of the files that it runs."""
         about = f" of {self.matcher}" if self.matcher else ""
         entry = self.model_dump(exclude={"source", "origin"}, mode="json")
-        whole = self.url or " ".join((self.command, *(self.args or ())))
         return Grant(
-            text=f"the hook on {self.event}{about}: {whole}{note}",
+            text=f"the hook on {self.event}{about}: {self._whole}{note}",
             source=self.source,
             content=json.dumps({**entry, "files": files or {}}),
         )

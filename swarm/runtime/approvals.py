@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from swarm.agent import notes
-from swarm.agent.entries import Answered, Hooked, ToolFinished
+from swarm.agent.entries import Answered, Entry, Hooked, ToolFinished
 from swarm.agent.history import History
 from swarm.agent.spec import AgentSpec
 from swarm.core.ids import question_id
@@ -111,15 +111,10 @@ class Approvals:
         elif allowed:
             decision.run.append(call)
         else:
-            self._deny(call, verdict, words, decision)
+            about = f"({verdict.rule.text})" if verdict.rule is not None else _subject(call)
+            text = f"{words} {notes.NOT_APPROVED}"
+            decision.settled.append(deny(segment.history, call, text, about, decision.settled))
             decision.denied.append((call, reason))
-
-    def _deny(self, call: Block, verdict: Judgement, words: str, decision: Decision) -> None:
-        kind = notes.denied_as(call["name"], f"({verdict.rule.text})" if verdict.rule is not None else _subject(call))
-        now = [one.denied for one in decision.settled if isinstance(one, ToolFinished)]
-        count = self._segment.history.context.denials.get(kind, 0) + now.count(kind) + 1
-        text = f"{words} {notes.NOT_APPROVED}{notes.advise_denied(count)}"
-        decision.settled.append(ToolFinished(tool_use_id=call["id"], text=text, is_error=True, denied=kind))
 
     def _is_asked(self, call: Block) -> bool:
         """Whether a question about the call exists already."""
@@ -202,6 +197,15 @@ class Approvals:
                 answer = answer.model_copy(update={"plan": _plan_of(call, ask)})
         decision.settled.append(answer)
         return answer
+
+
+def deny(history: History, call: Block, text: str, about: str = "", now: Sequence[Entry] = ()) -> ToolFinished:
+    """Build the result of a denied call, counted among equal denials, of which `now` has those not yet in the history."""
+    kind = notes.denied_as(call["name"], about or _subject(call))
+    others = [one.denied for one in now if isinstance(one, ToolFinished)]
+    count = history.context.denials.get(kind, 0) + others.count(kind) + 1
+    advice = notes.advise_denied(count)
+    return ToolFinished(tool_use_id=call["id"], text=f"{text}{advice}", is_error=True, denied=kind)
 
 
 def _hear_hooks(verdict: Judgement, hooked: Hooked | None) -> Judgement:

@@ -46,6 +46,7 @@ from swarm.runtime.scratch import clear_scratch
 from swarm.runtime.segment import Ended, GaveUp, HandedOver, NoRoom, Outcome, Segment, Unserved, Waits
 from swarm.runtime.steps import Step, Turn
 from swarm.runtime.wait import is_out_of_time, keep_to_time, leave_undone, park, wait_for, wait_for_slot
+from swarm.store.questions import Ask
 from swarm.store.values import Counters, GoOn
 from swarm.tools import AwaitsAnswer
 from swarm.tools.registry import describe_call
@@ -262,14 +263,21 @@ class Loop:
                 if (condition := run(decision.run)) is not None:
                     return self._park(condition)
             except AwaitsAnswer as awaited:
+                self._before_question(awaited.tool_use_id, awaited.ask, in_call=True)
                 asking = awaited.ask.model_dump(exclude={"to"})
                 return self._park(Condition(question=awaited.question_id), tool_use_id=awaited.tool_use_id, ask=asking)
         elif not decision.settled and decision.question is not None:
             asked_id, ask, call_id = decision.question
+            if self._before_question(call_id, ask):
+                return None
             question = ask.model_dump(exclude={"to"} if ask.to is None else None)
             event = ask.title if ask.kind == "event" else ""
             return self._park(Condition(question=asked_id, event=event), tool_use_id=call_id, ask=question)
         return None
+
+    def _before_question(self, call_id: str, ask: Ask, *, in_call: bool = False) -> bool:
+        call = self.history.pending[call_id]
+        return any(step.before_question(call, ask, in_call=in_call) for step in self.steps)
 
     def _rest(self, then: Action) -> Outcome | None:
         # A message woke the agent: no need to try and park first.

@@ -13,9 +13,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from swarm.core.errors import ModelError, SwarmError, ToolError
-from swarm.core.records import Charge
+from swarm.core.records import Charge, Usage
 from swarm.models import ModelRequest, Progress, RateLimits, Reply
-from swarm.models.catalogue import charge_for, resolve_model
+from swarm.models.catalogue import charge_for, cost_usd, resolve_model
 from swarm.runtime.budget import Prices, charge_of, reservation_aside
 from swarm.runtime.segment import Segment
 from swarm.runtime.share import end_of
@@ -57,7 +57,7 @@ class SideRequests:
     def __init__(self, segment: Segment) -> None:
         self._segment = segment
         self._spent: dict[str, Charge] = {}
-        self._lock = threading.Lock()
+        self._lock, self._noting = threading.Lock(), threading.Lock()
 
     def asker(self, tool_use_id: str, check: Callable[[], None]) -> Callable[[Consultation], Reply]:
         """Make a call's asking function. `check` runs while the reply streams, and may raise."""
@@ -89,8 +89,14 @@ class SideRequests:
     def _request(self, consultation: Consultation) -> ModelRequest:
         spec, settings = self._segment.spec, self._segment.settings
         model = resolve_model(
-            settings.small_model, default=spec.model, parent=spec.model, prices_file=settings.prices_file
+            consultation.model or settings.small_model,
+            default=spec.model,
+            parent=spec.model,
+            prices_file=settings.prices_file,
         )
+        known = cost_usd(model, Usage(), prices_file=settings.prices_file) is not None
+        if consultation.model and spec.limits.budget_usd is not None and not known:
+            raise ToolError(f"the price of the model {model} is not known, so the job's budget could not be enforced")
         return ModelRequest(
             model=model,
             system=consultation.system,
@@ -125,4 +131,5 @@ class SideRequests:
             yield
 
     def _note(self, tool_use_id: str, charge: Charge) -> None:
-        self._spent[tool_use_id] = self._spent.get(tool_use_id, Charge()) + charge
+        with self._noting:
+            self._spent[tool_use_id] = self._spent.get(tool_use_id, Charge()) + charge

@@ -177,6 +177,7 @@ def _child(call: Block, history: History, catalogue: Catalogue, prices_file: Pat
         mode=mode,
         after_plan=above if mode == "plan" and above != "plan" else None,
         rules=parent.rules + definition_rules(definition),
+        profile=history.hooks.profile,
         network=parent.network or definition.network,
         base_url=parent.base_url,
         summaries=parent.summaries,

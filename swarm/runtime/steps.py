@@ -18,6 +18,7 @@ from swarm.core.capabilities import StepRow, capabilities, load
 from swarm.definitions.tools import Need, ToolRow
 from swarm.models import Block
 from swarm.runtime.segment import Segment
+from swarm.store.questions import Ask
 from swarm.tools import Tool, ToolContext
 
 if TYPE_CHECKING:
@@ -119,6 +120,10 @@ class Step:
     def names_of(self, row: ToolRow, given: dict[str, Any]) -> Sequence[str]:
         """Every name of a call's subject, beside the given one; rules about any of them hold."""
         return ()
+
+    def before_question(self, call: Block, ask: Ask, *, in_call: bool) -> bool:
+        """Act before a question about a call, or of a running call, is put. True: decide about the call again."""
+        return False
 
     def refuse_child(self, call: Block) -> str:
         """Explain why a call may not start its agent; empty if it may."""

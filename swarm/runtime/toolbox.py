@@ -180,6 +180,7 @@ class Toolbox:
             mode=segment.mode,
             after_plan=segment.history.after_plan(),
             files_read=dict(segment.history.files_read),
+            profile=segment.history.hooks.profile,
             scratch=self._scratch,
             confine=self._confine,
             may_read=segment.may_read,

@@ -52,7 +52,9 @@ class Consultation:
     messages: list[dict[str, Any]]
     max_tokens: int
     tools: tuple[dict[str, Any], ...] = ()
-    """Tools that the server itself carries out."""
+    """Tools that the server itself carries out, or the caller between two requests."""
+    model: str = ""
+    """The model to ask; empty: the worker's small one."""
 
 
 Consult = Callable[[Consultation], Reply]
@@ -141,6 +143,8 @@ class ToolContext:
     """A private temporary folder for the agent's processes; made on first use."""
     environment: dict[str, str] = field(default_factory=dict)
     """Extra variables for the agent's processes, beyond what survives the cleaning."""
+    profile: str = ""
+    """Shell text that runs before each command of the shell tool, with the rights of the command."""
     readable: tuple[Path, ...] = ()
     """Folders outside of the workspace that its processes may read."""
     confine: Confine | None = None

@@ -7,6 +7,7 @@ it: not after its end, not after its time limit, not after the death of the work
 from __future__ import annotations
 
 import re
+import shlex
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -52,11 +53,12 @@ def run_shell(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
         raise ToolError("this agent is read-only, and this host has no sandbox that would keep a shell from writing")
     if "\0" in given["command"]:
         raise ToolError("the command contains a NUL character")
+    command = _after_profile(ctx, given["command"])
     if given.get("run_in_background"):
-        shell = start_shell(ctx, given["command"], ctx.confine)
+        shell = start_shell(ctx, command, ctx.confine)
         return ToolResult(text=f"Started in the background as {shell.id}; BashOutput reads it, KillShell ends it.")
     limit_seconds = _limit(given, MAX_TIMEOUT_MS / 1000)
-    return _told(ctx, run_command(ctx, given["command"], ctx.confine, limit_seconds), limit_seconds)
+    return _told(ctx, run_command(ctx, command, ctx.confine, limit_seconds), limit_seconds)
 
 
 def try_look(ctx: ToolContext, given: dict[str, Any]) -> ToolResult | str:
@@ -64,7 +66,8 @@ def try_look(ctx: ToolContext, given: dict[str, Any]) -> ToolResult | str:
     folder = Path(tempfile.mkdtemp(prefix="look-", dir=scratch_folder(ctx)))
     try:
         looking = replace(ctx, hold=Hold(read_only=True, home=folder, looks=True))
-        outcome = run_command(looking, given["command"], ctx.confine, _limit(given, LOOK_SECONDS))
+        command = _after_profile(ctx, given["command"])
+        outcome = run_command(looking, command, ctx.confine, _limit(given, LOOK_SECONDS))
     finally:
         remove_folder(folder)
     if outcome.timed_out:
@@ -82,6 +85,11 @@ def run_look(ctx: ToolContext, given: dict[str, Any], argv: list[str]) -> ToolRe
     """Run a program that only looks, without a shell."""
     limit_seconds = _limit(given, MAX_TIMEOUT_MS / 1000)
     return _told(ctx, run_command(ctx, "", None, limit_seconds, argv=argv), limit_seconds)
+
+
+def _after_profile(ctx: ToolContext, command: str) -> str:
+    # `eval` keeps a fault of that text from ending the shell.
+    return f"eval {shlex.quote(ctx.profile)}\n{command}" if ctx.profile else command
 
 
 def _limit(given: dict[str, Any], most: float) -> float:

@@ -1,4 +1,4 @@
-"""The process dies around hooks of both kinds: none runs twice for one event, and what they said, or that nobody knows, holds.
+"""The process dies around hooks of each kind: none runs twice for one event, and their answers, or their loss, hold.
 
 Tests of swarm/capabilities/hooks/step.py.
 """
@@ -18,14 +18,18 @@ from swarm.agent.entries import Hooked
 from tests.chaos.crashing_worker import Order
 from tests.chaos.test_crash_windows import Line
 
-WORK = """
-name: work
-rules:
-  - when: {turn: 0}
-    reply: {tools: [{name: Bash, input: {command: "echo effect >>effect"}}]}
-  - reply: {text: done}
+JUDGE = """
+  - when: {prompt: JUDGE}
+    reply: {text: '{"ok": true}'}
 """
-TALK = "name: talk\nrules:\n  - reply: {text: done}\n"
+WORK = f"""
+name: work
+rules:{JUDGE}
+  - when: {{turn: 0}}
+    reply: {{tools: [{{name: Bash, input: {{command: "echo effect >>effect"}}}}]}}
+  - reply: {{text: done}}
+"""
+TALK = f"name: talk\nrules:{JUDGE}  - reply: {{text: done}}\n"
 
 
 class _Site(BaseHTTPRequestHandler):
@@ -49,18 +53,19 @@ def line() -> Iterator[Line]:
 
 @pytest.fixture
 def asked(line: Line, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """The ids of events that the hook of the one kind was told of; both are on all events of a short life."""
+    """The ids of events that the address was told of; hooks of all kinds are on all events of a short life."""
     monkeypatch.setenv("HOME", str(tmp_path))
     with ThreadingHTTPServer(("127.0.0.1", 0), _Site) as site:
         site.told = []  # type: ignore[attr-defined]
         threading.Thread(target=site.serve_forever, args=(0.01,), daemon=True).start()
         record = "import json, sys; print(json.load(sys.stdin)['event_id'], file=open('told', 'a'))"
-        both = [
+        all_kinds = [
             {"type": "command", "command": "python3", "args": ["-c", record]},
             {"type": "http", "url": f"http://127.0.0.1:{site.server_address[1]}/"},
+            {"type": "prompt", "prompt": "JUDGE $ARGUMENTS"},
         ]
         (tmp_path / ".claude").mkdir()
-        table = {event: [{"hooks": both}] for event in ("PreToolUse", "PostToolUse", "Stop")}
+        table = {event: [{"hooks": all_kinds}] for event in ("PreToolUse", "PostToolUse", "Stop")}
         (tmp_path / ".claude" / "settings.json").write_text(json.dumps({"hooks": table}))
         for name in ("told", "effect"):
             (line.fleet.workspace / name).write_text("")
@@ -85,7 +90,8 @@ def test_no_hook_runs_twice_for_one_event(
 ) -> None:
     line.man(SWARM_USER_HOOKS="host")
     [done] = line.order(order)
-    job = line.fleet.submit("go", line.fleet.rehearse(script))
+    server = line.fleet.rehearse(script)
+    job = line.fleet.submit("go", server)
     line.see_through(job)
     assert done.exists(), "it died there"
     entries = list(line.fleet.swarm.journal(job.view().root_id))
@@ -96,6 +102,7 @@ def test_no_hook_runs_twice_for_one_event(
     for told in (commands, asked):
         assert max(Counter(told).values(), default=1) == 1, told
         assert {event.partition("/")[2] for event in told} >= {one.event for one in heard if one not in interrupted}
+    assert sum(request.source == "rule 1" for request in server.requests) <= len(heard)
     # A call that nobody knows the word about is not run; the script does not make it again.
     refused = [one for one in interrupted if one.decision == "deny"]
     effects = (line.fleet.workspace / "effect").read_text().count("effect")

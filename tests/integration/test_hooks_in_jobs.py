@@ -20,6 +20,7 @@ from swarm.agent.entries import Assistant, Compacted, CompactionFailed, Entry, H
 from swarm.agent.history import fold
 from swarm.client.project import gather
 from swarm.client.swarm import Job
+from swarm.core.records import Charge
 from swarm.models.anthropic import AnthropicModel
 from swarm.permissions.trust import TrustStore
 from swarm.replay.past import read_past
@@ -86,6 +87,8 @@ def test_a_hook_refuses_a_call_by_its_exit_code_and_the_agent_is_told_why(at_wor
     text = job.wait(30).text
     assert "no touching" in text and "not run" in text
     assert not (at_work.workspace / "made").exists()
+    [refused] = [entry for entry in journal(at_work, job) if isinstance(entry, ToolFinished)]
+    assert refused.denied.startswith("Bash touch made"), "it counts among denials, so that it is not repeated for ever"
     [told] = [event for event in job.follow() if event is not None and event.kind == "hooked"]
     assert told.fields["event"] == "PreToolUse" and "denied: no touching" in told.fields["why"]
 
@@ -171,6 +174,39 @@ def test_a_job_from_its_beginning_to_its_end(at_work: Fleet, home: Path) -> None
     )
     assert sent == once_more, "what hooks have said by then is not said again"
     assert [json.loads(line)["hook_event_name"] for line in log.read_text().splitlines()[2:]] == ["SessionEnd"]
+
+
+EXPORTED = """
+name: exported
+rules:
+  - when: {prompt: '^child', turn: 0}
+    reply: {tools: [{name: Bash, input: {command: "echo child has $FROM_HOOK"}}]}
+  - when: {turn: 0}
+    reply: {tools: [{name: Bash, input: {command: "echo root has $FROM_HOOK; exit 3"}},
+      {name: Agent, input: {description: child, prompt: child, subagent_type: general-purpose}}]}
+  - reply: {text: "{last_result}"}
+"""
+
+
+def test_what_a_hook_exports_at_the_start_is_set_in_later_commands_of_the_whole_tree(
+    at_work: Fleet, home: Path
+) -> None:
+    export = 'echo \'export FROM_HOOK="it is set"\' >>"$CLAUDE_ENV_FILE"'
+    tell = "cat >>told; echo >>told"
+    put(
+        home,
+        {
+            **on("SessionStart", export),
+            **on("PostToolUseFailure", tell, "Bash"),
+            **on("PostToolUse", tell, "Agent"),
+        },
+    )
+    job = submit(at_work, EXPORTED)
+    assert "child has it is set" in job.wait(60).text
+    failed, agent = map(json.loads, (at_work.workspace / "told").read_text().splitlines())
+    assert failed["error"] == "Exit code 3\nroot has it is set"
+    response = agent["tool_response"]
+    assert (response["status"], response["agentId"]) == ("completed", job.agents()[1].id)
 
 
 def _first_message(fleet: Fleet, job: Job) -> list[dict[str, Any]]:
@@ -264,6 +300,77 @@ def test_an_operators_hook_is_heard_or_nothing_is_done(
     assert "a required hook of the operator failed" in run() and not (workspace / "made").exists()
 
 
+def test_a_hook_answers_a_question_in_a_persons_place_and_others_are_told_of_the_rest(
+    unmanned: Fleet, home: Path, tmp_path: Path
+) -> None:
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    decision = {"behavior": "allow", "updatedInput": {"command": "touch other; echo made it"}}
+    answered = {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": decision}}
+    put(
+        home,
+        {
+            **on("PermissionRequest", f"cat >/dev/null; [ -e silent ] || echo '{json.dumps(answered)}'", "Bash"),
+            **on("Notification", "cat >told", "permission_prompt"),
+            **on("PostToolBatch", 'echo \'{"continue": false, "stopReason": "enough"}\''),
+        },
+    )
+    server = unmanned.rehearse(SHELL)
+    options = {"base_url": server.url, "workspace": workspace, "mode": "default", "ask_seconds": 60}
+    job = submit(unmanned, **options)
+    run_here(unmanned, job, server.url)
+    assert (workspace / "other").exists() and not (workspace / "made").exists() and not (workspace / "told").exists()
+    assert "enough" in (job.view().reason or "")
+    (workspace / "silent").touch()
+    job = submit(unmanned, **options)
+    run_here(unmanned, job, server.url)
+    assert json.loads((workspace / "told").read_text())["title"].startswith("Bash touch made")
+    assert job.agents()[0].state == "parked" and not (workspace / "made").exists()
+
+
+JUDGED = """
+name: judged
+rules:
+  - when: {prompt: '(?s)JUDGE.*touch'}
+    reply: {text: 'It writes. {"ok": false, "reason": "write nothing"}'}
+  - when: {prompt: '(?s)VERIFY.*"stop_hook_active": true'}
+    reply: {text: '{"ok": true}'}
+  - when: {prompt: 'VERIFY', turn: 0}
+    reply: {tools: [{name: Read, input: {file_path: page.txt}}, {name: Write, input: {file_path: no.txt, content: x}}]}
+  - when: {prompt: 'VERIFY'}
+    reply: {text: '{"ok": false, "reason": "the page says: {last_result}"}'}
+  - when: {turn: 0}
+    reply: {tools: [{name: Bash, input: {command: "touch made"}}]}
+  - reply: {text: "{last_result} {last_text}"}
+"""
+
+
+def test_a_model_decides_as_a_hook_at_the_agents_expense_and_is_asked_once(
+    unmanned: Fleet, home: Path, tmp_path: Path
+) -> None:
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    (workspace / "page.txt").write_text("the secret is 4")
+    judge = {"type": "prompt", "prompt": "JUDGE $ARGUMENTS"}
+    verify = {"type": "agent", "prompt": "VERIFY"}
+    put(home, {"PreToolUse": [{"matcher": "Bash", "hooks": [judge]}], "Stop": [{"hooks": [verify]}]})
+    server = unmanned.rehearse(JUDGED)
+    job = submit(unmanned, base_url=server.url, workspace=workspace, limits={"budget_usd": 5.0})
+    text = run_here(unmanned, job, server.url)
+    assert not (workspace / "made").exists() and not (workspace / "no.txt").exists()
+    assert "the secret is 4" in text and "there is no tool Write" in text
+    entries = journal(unmanned, job)
+    [refused] = [entry for entry in entries if isinstance(entry, ToolFinished)]
+    assert "write nothing" in refused.text
+    heard = [entry for entry in entries if isinstance(entry, Hooked)]
+    assert [(one.name, one.decision) for one in heard] == [("PreToolUse", "deny"), ("Stop", "block"), ("Stop", "")]
+    assert all(one.cost_usd > 0 and one.model for one in heard)
+    paid = sum(entry.cost_usd for entry in entries if isinstance(entry, Charge))
+    assert job.view().reckoned_usd == pytest.approx(paid)
+    assert fold(job.view().root_id, entries).paid.cost_usd == pytest.approx(paid)
+    assert len(server.requests) == len([entry for entry in entries if isinstance(entry, Assistant)]) + 1 + 2 + 1
+
+
 CREW = """
 name: crew
 rules:
@@ -294,6 +401,7 @@ def test_a_team_is_held_to_what_hooks_of_its_tasks_its_rest_and_its_types_say(at
     put(
         home,
         {
+            **on("TaskCreated", 'grep -q \'"task_subject": "the task"\' && touch created'),
             **on("TaskCompleted", subject + once.format("told", "write more")),
             **on("TeammateIdle", once.format("tidy", "tidy up")),
         },
@@ -314,7 +422,7 @@ def test_a_team_is_held_to_what_hooks_of_its_tasks_its_rest_and_its_types_say(at
         ("TeammateIdle", "block"),
         ("TeammateIdle", ""),
     ]
-    assert "be kind" in told[0].text
+    assert "be kind" in told[0].text and (at_work.workspace / "created").exists()
     assert [(task.state, task.owner_name) for task in job.board()] == [("completed", "mate")]
 
 
@@ -334,7 +442,14 @@ def test_a_hook_refuses_a_summary_and_says_what_the_next_one_must_hold(
     workspace.mkdir()
     (workspace / "page.txt").write_text("a line that is read again and again\n" * 200)
     before = "[ -e again ] && { echo keep the ids; exit 0; }; touch again; echo 'not yet' >&2; exit 2"
-    put(home, {**on("PreCompact", before, "auto"), **on("SessionStart", "echo it was cut", "compact")})
+    put(
+        home,
+        {
+            **on("PreCompact", before, "auto"),
+            **on("SessionStart", "echo it was cut", "compact"),
+            **on("PostCompact", "cat >summary", "auto"),
+        },
+    )
     server = unmanned.rehearse(READING)
     job = submit(unmanned, READING, base_url=server.url, workspace=workspace)
     assert run_here(unmanned, job, server.url, compact_tokens=12_000) == "all read"
@@ -343,6 +458,7 @@ def test_a_hook_refuses_a_summary_and_says_what_the_next_one_must_hold(
     cuts = [entry for entry in entries if isinstance(entry, Compacted)]
     assert refused.error_kind == "hook" and "not yet" in refused.error and refused.at < cuts[0].at
     assert "keep the ids" in cuts[0].focus
+    assert json.loads((workspace / "summary").read_text())["compact_summary"]
     assert [one for one in entries if isinstance(one, Hooked) and "it was cut" in one.text]
     assert unmanned.swarm.store.journals.history(job.view().root_id) == fold(job.view().root_id, entries)
 

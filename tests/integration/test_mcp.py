@@ -9,6 +9,7 @@ swarm/web/panels/servers.py, swarm/capabilities/mcp/host.py.
 
 from __future__ import annotations
 
+import json
 import signal
 import socket
 import subprocess
@@ -20,8 +21,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from swarm.agent.entries import Started, ToolFinished
+from swarm.agent.entries import Hooked, Started, ToolFinished
+from swarm.client.project import gather
 from swarm.client.swarm import Job
+from swarm.permissions.trust import TrustStore
 from swarm.runtime.scratch import broker_folder
 from swarm.web.panels.servers import read_servers
 from tests.fleet import Fleet
@@ -276,6 +279,29 @@ def test_a_question_whose_call_is_gone_is_told_with_the_answer(served: Fleet) ->
 def is_listening(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_a_tool_of_a_server_is_a_hook_that_is_given_fields_of_the_event(served: Fleet) -> None:
+    settings = served.workspace / ".claude/settings.json"
+    hook = {
+        "type": "mcp_tool",
+        "server": "desk",
+        "tool": "stamp",
+        "input": {"path": "${tool_input.path}.by-hook", "seconds": 0},
+    }
+    lost = {**hook, "server": "nowhere"}
+    settings.write_text(json.dumps({"hooks": {"PostToolUse": [{"matcher": "mcp__desk__.*", "hooks": [hook, lost]}]}}))
+    TrustStore(served.settings.state_folder()).trust(served.workspace, gather(served.workspace, served.settings).grants)
+    try:
+        job = submit(
+            served, calling(f"{{name: mcp__desk__stamp, input: {{path: {served.workspace}/seal, seconds: 0}}}}")
+        )
+        entries = list(served.swarm.journal(job.wait(60).root_id))
+    finally:
+        settings.unlink()
+    [hooked] = [entry for entry in entries if isinstance(entry, Hooked)]
+    assert [run.outcome for run in hooked.runs] == ["ok", "not_run"], hooked
+    assert (served.workspace / "seal.by-hook").exists() and "nowhere" in hooked.runs[1].why
 
 
 def test_a_server_behind_a_url_is_used_and_one_that_does_not_start_is_told(served: Fleet) -> None:

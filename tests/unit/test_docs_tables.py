@@ -13,7 +13,7 @@ import pytest
 
 from swarm.api.application import MOUNTED, PREFIX
 from swarm.api.mcp.tools import TOOLS
-from swarm.definitions.hooks import EVENTS
+from swarm.definitions.hooks import EVENTS, NO_MOMENT
 from swarm.definitions.model import Execution, Isolation, MemoryScope, PermissionMode
 from swarm.definitions.tools import known_tools
 from swarm.permissions.rules import parse_rule
@@ -30,6 +30,7 @@ DOCS = ROOT / "docs"
         ("peers.md", "How an agent runs", get_args(Execution)),
         ("memory.md", "Memory", get_args(MemoryScope)),
         ("hooks.md", "Events", EVENTS),
+        ("hooks.md", "Events without a moment here", NO_MOMENT),
         ("mcp-server.md", "The fleet as an MCP server", [tool.name for tool in TOOLS]),
     ],
 )

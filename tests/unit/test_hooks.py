@@ -1,7 +1,8 @@
 """Hooks as data: what of people's files is read, whom a hook is for, what its answers mean, which events a life is due.
 
 Tests of swarm/capabilities/hooks/answers.py, swarm/capabilities/hooks/table.py, swarm/capabilities/hooks/events.py,
-swarm/capabilities/hooks/files.py, swarm/capabilities/hooks/runner.py, swarm/definitions/hook_tables.py, swarm/definitions/hook_commands.py,
+swarm/capabilities/hooks/files.py, swarm/capabilities/hooks/judging.py, swarm/capabilities/hooks/responses.py,
+swarm/capabilities/hooks/runner.py, swarm/definitions/hook_tables.py, swarm/definitions/hook_commands.py,
 swarm/definitions/hooks.py.
 """
 
@@ -21,16 +22,20 @@ from swarm.agent.entries import (
     Hooked,
     HooksBegun,
     Mail,
+    ModelFailed,
     Prompt,
     Resumed,
+    Ruled,
     Started,
     ToolFinished,
 )
 from swarm.agent.history import History, fold
 from swarm.agent.spec import AgentSpec
-from swarm.capabilities.hooks.answers import HookAnswer, interrupt, put_together, read_exit, read_text
-from swarm.capabilities.hooks.events import HookEvent, find_events, name_tool
+from swarm.capabilities.hooks.answers import HookAnswer, interrupt, put_together, read_exit, read_ruling, read_text
+from swarm.capabilities.hooks.events import HookEvent, before_question, find_events, name_tool
 from swarm.capabilities.hooks.files import Managed, find_hooks, read_managed
+from swarm.capabilities.hooks.judging import fill_input
+from swarm.capabilities.hooks.responses import describe_response, render_output
 from swarm.capabilities.hooks.runner import fill
 from swarm.capabilities.hooks.table import HookTable
 from swarm.core.errors import ConfigurationError
@@ -40,6 +45,7 @@ from swarm.definitions.hook_tables import read_hooks
 from swarm.definitions.hooks import Hook, Hooks, Origin
 from swarm.definitions.model import AgentDefinition
 from swarm.models import Usage
+from swarm.store.questions import Ask
 
 CALL = {"type": "tool_use", "id": "c1", "name": "Bash", "input": {"command": "git push --force"}}
 BEFORE = HookEvent("PreToolUse", "c1", ("Bash",), CALL)
@@ -64,25 +70,38 @@ def test_what_is_supported_is_read_without_a_word_and_the_rest_is_named_once() -
             {
                 "matcher": "Write|Edit",
                 "hooks": [
-                    {"type": "command", "command": "a", "timeout": 5, "statusMessage": "checks", "if": "Edit(*.py)"},
-                    {"type": "prompt", "prompt": "ok?"},
+                    {
+                        "type": "command",
+                        "command": "a",
+                        "timeout": 5,
+                        "onFailure": "block",
+                        "statusMessage": "checks",
+                        "if": "Edit(*.py)",
+                    },
+                    {"type": "prompt", "prompt": "ok?", "model": "haiku"},
+                    {"type": "mcp_tool", "server": "s", "tool": "t", "input": {"a": "${cwd}"}},
+                    {"type": "telepathy"},
                     {"type": "http", "url": "https://a.example", "headers": {"X": "$T"}, "allowedEnvVars": ["T"]},
                 ],
             }
         ],
-        "Notification": [{"hooks": [{"type": "command", "command": "b"}]}],
-        "PostCompact": [],
+        "FileChanged": [{"hooks": [{"type": "command", "command": "b"}]}],
+        "SomethingNew": [],
         "Stop": [{"hooks": [{"type": "command", "command": "c", "args": ["--x"], "async": True, "asyncRewake": True}]}],
     }
     found, faults = read_hooks(table, "user", "s")
     assert [(one.event, one.label, one.seconds) for one in found] == [
         ("PreToolUse", "a", 5.0),
-        ("PreToolUse", "https://a.example", 60.0),
-        ("Stop", "c --x", 60.0),
+        ("PreToolUse", "ok?", 30.0),
+        ("PreToolUse", 's t {"a": "${cwd}"}', 600.0),
+        ("PreToolUse", "https://a.example", 600.0),
+        ("Stop", "c --x", 600.0),
     ]
-    assert found[2].listens and found[0].condition == "Edit(*.py)"
-    [told] = faults
-    assert "'Notification', 'PostCompact'" in told and "'prompt' (PreToolUse)" in told and "'asyncRewake'" in told
+    assert [one.required for one in found] == [True, False, False, False, False]
+    assert found[-1].listens and found[0].condition == "Edit(*.py)"
+    told, no_moment = faults
+    assert no_moment == "hooks of `FileChanged` are not run: an agent's folders are fixed, and no one watches files"
+    assert "'SomethingNew'" in told and "'telepathy' (PreToolUse)" in told and "'asyncRewake'" in told
 
 
 @pytest.mark.parametrize(
@@ -94,6 +113,8 @@ def test_what_is_supported_is_read_without_a_word_and_the_rest_is_named_once() -
         ({"PreToolUse": [{"matcher": "(", "hooks": []}]}, "the matcher '(' of `PreToolUse` is not a valid pattern"),
         ({"Stop": [{"hooks": [{"command": "x", "timeout": "1"}]}]}, "its `timeout` is '1'"),
         ({"Stop": [{"hooks": [{"type": "http", "url": "file:///x"}]}]}, "is not a URL"),
+        ({"SessionEnd": [{"hooks": [{"type": "agent", "prompt": "x"}]}]}, "a model can decide nothing there"),
+        ({"Stop": [{"hooks": [{"type": "mcp_tool", "server": "s"}]}]}, "its `tool` is not text"),
         ({"PreTooluse": []}, "did you mean 'PreToolUse'?"),
     ],
 )
@@ -213,9 +234,12 @@ def test_exit_codes_mean_what_they_mean_elsewhere() -> None:
 
 @pytest.mark.parametrize("code", [1, 127, 137])
 def test_an_operators_hook_that_fails_has_refused(code: int) -> None:
-    said = put_together(BEFORE, [read_exit(BEFORE, hook(origin="managed"), code, "", "", timed_out=False)])
-    assert said.decision == "deny" and "required hook" in said.reason
+    for required in (hook(origin="managed"), hook(required=True)):
+        said = put_together(BEFORE, [read_exit(BEFORE, required, code, "", "", timed_out=False)])
+        assert said.decision == "deny" and "required hook" in said.reason
     assert put_together(BEFORE, [read_text(BEFORE, hook(origin="managed"), "{half")]).decision == "deny"
+    allowed = read_exit(BEFORE, hook(origin="managed"), code, '{"decision": "approve"}', "", timed_out=False)
+    assert put_together(BEFORE, [allowed]).decision == "deny"
 
 
 def test_deny_goes_before_ask_and_ask_before_allow() -> None:
@@ -284,6 +308,101 @@ def test_a_call_whose_hook_was_cut_off_is_refused_and_anything_else_goes_on() ->
     assert put_together(stop, [interrupt(stop, hook("Stop", "managed"))]).decision == "block"
 
 
+@pytest.mark.parametrize(
+    ("tool", "given", "text", "shape"),
+    [
+        ("Bash", {"command": "x"}, "(no output)", {"stdout": "", "stderr": "", "interrupted": False, "isImage": False}),
+        (
+            "Read",
+            {"file_path": "a"},
+            "     3\tx\n     4\t",
+            {
+                "type": "text",
+                "file": {"filePath": "a", "content": "x\n", "numLines": 2, "startLine": 3, "totalLines": 4},
+            },
+        ),
+        (
+            "Read",
+            {"file_path": "a"},
+            "     3\tx\n[… more follows; continue with offset=4]",
+            {"type": "text", "file": {"filePath": "a", "content": "x", "numLines": 1, "startLine": 3}},
+        ),
+        (
+            "Write",
+            {"file_path": "a", "content": "x"},
+            "Created a (1 line).",
+            {
+                **{"filePath": "a", "success": True, "type": "create", "content": "x"},
+                **{"structuredPatch": [], "originalFile": None},
+            },
+        ),
+        (
+            "Edit",
+            {"file_path": "a", "old_string": "x", "new_string": "y"},
+            "Changed a",
+            {
+                **{"filePath": "a", "success": True, "oldString": "x", "newString": "y"},
+                **{"replaceAll": False, "userModified": False},
+            },
+        ),
+        ("Glob", {"pattern": "*"}, "a\nb", {"filenames": ["a", "b"], "numFiles": 2, "truncated": False}),
+        ("Grep", {"pattern": "x"}, "a", {"mode": "files_with_matches", "filenames": ["a"], "numFiles": 1}),
+        (
+            "Grep",
+            {"pattern": "x"},
+            "Nothing matches 'x'.",
+            {"mode": "files_with_matches", "filenames": [], "numFiles": 0},
+        ),
+        (
+            "Agent",
+            {"prompt": "p", "description": "d"},
+            "done",
+            {
+                **{"status": "completed", "agentId": "b", "prompt": "p", "description": "d"},
+                "content": [{"type": "text", "text": "done"}],
+            },
+        ),
+        ("mcp__a__b", {}, "x", [{"type": "text", "text": "x"}]),
+    ],
+)
+def test_a_result_is_told_in_the_shape_that_hooks_expect(
+    tool: str, given: dict[str, Any], text: str, shape: Any
+) -> None:
+    assert describe_response({"name": tool, "input": given}, text, "b") == shape
+
+
+def test_a_shape_in_a_results_place_is_read_as_the_text_in_it() -> None:
+    assert render_output({"stdout": "out\n", "stderr": "err"}) == "out\nerr"
+    assert render_output({"type": "text", "file": {"content": "x"}}) == "x"
+    assert render_output([{"type": "text", "text": "x"}]) == "x"
+    assert render_output({"a": 1}) == '{"a": 1}'
+
+
+def test_a_models_refusal_means_at_each_event_what_it_means_elsewhere() -> None:
+    def rule(event: str, **given: Any) -> Hooked:
+        subject = HookEvent(event, "c1", ("Bash",), CALL if event == "PreToolUse" else None)
+        asked = hook(event, kind="prompt", prompt="ok?", **given)
+        return put_together(subject, [read_ruling(subject, asked, ok=False, reason="no")])
+
+    assert (rule("PreToolUse").decision, rule("PreToolUse").stop) == ("deny", "")
+    assert (rule("Stop").decision, rule("Stop").stop) == ("block", "") and "no" in rule("Stop").text
+    assert rule("PostToolUse").stop == "a hook ended it: no" and not rule("PostToolUse", goes_on=True).stop
+    assert rule("UserPromptSubmit").stop and rule("PostToolBatch").stop
+
+
+def test_an_input_holds_the_events_fields_and_keeps_their_types() -> None:
+    told = {"cwd": "/w", "tool_input": {"paths": ["a"], "n": 1}}
+    given = {"a": "${tool_input.paths}", "b": "in ${cwd}: ${tool_input.n}${nothing.here}", "c": [3]}
+    assert fill_input(given, told) == {"a": ["a"], "b": "in /w: 1", "c": [3]}
+
+
+def test_what_a_person_has_trusted_stays_so_as_hooks_get_new_fields() -> None:
+    assert set(hook().model_dump()) == {
+        *("event", "matcher", "kind", "command", "args", "url", "headers", "variables", "condition", "seconds"),
+        *("listens", "origin", "source"),
+    }
+
+
 # -- a life ------------------------------------------------------------------------------------------------
 
 
@@ -300,7 +419,12 @@ def live(*entries: Entry, parent: str | None = None) -> History:
         workspace="/w",
     )
     return fold(
-        "a", [Started(spec=spec, tools=[{"name": "Bash"}, {"name": "BoardComplete"}]), Prompt(text="do it"), *entries]
+        "a",
+        [
+            Started(spec=spec, tools=[{"name": "Bash"}, {"name": "BoardComplete"}, {"name": "BoardAdd"}]),
+            Prompt(text="do it"),
+            *entries,
+        ],
     )
 
 
@@ -327,8 +451,8 @@ def test_a_life_is_due_each_event_once_however_often_it_is_asked() -> None:
     begun = [heard("SessionStart 1"), heard("UserPromptSubmit 1"), reply(CALL)]
     assert due(live(*begun)) == ["PreToolUse c1"]
     ran = [*begun, heard("PreToolUse c1", tool_use_id="c1"), ToolFinished(tool_use_id="c1", text="x")]
-    assert due(live(*ran)) == ["PostToolUse c1"]
-    assert due(live(*ran, heard("PostToolUse c1", tool_use_id="c1"))) == []
+    assert due(live(*ran)) == ["PostToolUse c1", "PostToolBatch c1"]
+    assert due(live(*ran, heard("PostToolUse c1", tool_use_id="c1"), heard("PostToolBatch c1"))) == []
     assert due(live(*ran, reply(TEXT))) == ["Stop 2", "SessionEnd 1.2"]
     assert due(live(reply(TEXT), parent="p")) == ["SubagentStop 1"]
     resumed = [reply(TEXT), Finished(state="completed", text="done"), Resumed(), Mail(text="more", cursor="1-0")]
@@ -342,9 +466,71 @@ def test_a_call_that_was_not_run_has_no_event_after_it() -> None:
     assert due(history) == []
 
 
+def test_a_reply_whose_calls_have_all_ended_is_one_event_before_the_next_request() -> None:
+    other = {**CALL, "id": "c2"}
+    ended = [ToolFinished(tool_use_id="c1", text="x"), ToolFinished(tool_use_id="c2", text="y", is_error=True)]
+    after = [heard("PostToolUse c1"), heard("PreToolUse c1"), heard("PreToolUse c2")]
+    history = live(reply(CALL, other), *after, ended[0])
+    assert due(history) == []
+    history.apply(ended[1].model_copy(update={"duration_seconds": 1.0}))
+    *_, [batch] = [stage for stage in find_events(history, next_action(history)) if stage]
+    assert due(history) == ["PostToolUseFailure c2", "PostToolBatch c2"]
+    assert [call["tool_use_id"] for call in batch.given["tool_calls"]] == ["c1", "c2"]
+
+
+def test_a_question_to_a_person_is_an_event_that_may_answer_it_and_one_that_tells() -> None:
+    def before(kind: str, *, in_call: bool = False, to: str | None = None) -> list[str]:
+        ask = Ask(kind=kind, tool="Bash", title="Bash ls", detail="", to=to)  # type: ignore[arg-type]
+        return [
+            f"{event.name} {event.subjects[0]}"
+            for stage in before_question(CALL, ask, in_call=in_call)
+            for event in stage
+        ]
+
+    assert before("permission") == ["PermissionRequest Bash", "Notification permission_prompt"]
+    assert before("question") == ["Notification agent_needs_input"]
+    assert before("question", in_call=True) == ["Notification elicitation_dialog"]
+    assert before("plan", to="lead") == before("event") == []
+    request = HookEvent("PermissionRequest", "c1", ("Bash",), CALL)
+
+    def decide(**decision: Any) -> Hooked:
+        return answer(request, {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": decision}})
+
+    assert decide(behavior="allow", updatedInput={"command": "ls"}).input == {"command": "ls"}
+    ours = '{"hookSpecificOutput": {"decision": {"behavior": "allow", "updatedInput": {"command": "rm"}}}}'
+    assert not put_together(request, [read_text(request, hook("PermissionRequest", "project"), ours)]).changed
+    refused = decide(behavior="deny", message="no", interrupt=True)
+    assert (refused.decision, refused.reason, refused.stop) == ("deny", "no", "a hook ended it: no")
+    assert decide(behavior="perhaps").runs[0].outcome == "failed"
+    # Where a hook gives no answer, the person is asked: also if it is the operator's, or was interrupted.
+    managed = hook("PermissionRequest", "managed")
+    for said in (interrupt(request, managed), read_exit(request, managed, 1, "", "", timed_out=False)):
+        assert not put_together(request, [said]).decision
+
+
+def test_a_small_models_denial_is_an_event_that_may_let_the_agent_try_again() -> None:
+    denial = Ruled(tool_use_id="c1", answer="deny", reason="it deletes", model="m")
+    history = live(reply(CALL), heard("PreToolUse c1"), denial)
+    assert due(history) == []
+    history.apply(ToolFinished(tool_use_id="c1", text="no", is_error=True, denied="Bash"))
+    [event] = [event for stage in find_events(history, next_action(history)) for event in stage]
+    assert (event.id, event.given["reason"]) == ("PermissionDenied c1", "it deletes")
+    assert "may be made again" in answer(event, {"hookSpecificOutput": {"retry": True}}).text
+
+
+def test_a_model_that_fails_for_good_is_an_event_in_place_of_the_end() -> None:
+    failed = ModelFailed(error="the key is wrong", error_kind="bad_request", permanent=True)
+    assert due(live(failed)) == ["StopFailure 0.1", "SessionEnd 1.0"]
+    [event, _] = [event for stage in find_events(live(failed), next_action(live(failed))) for event in stage]
+    assert (event.subjects, event.given["error_details"]) == (("invalid_request",), "the key is wrong")
+    assert not answer(event, {"decision": "block", "reason": "go on"}).decision
+
+
 def test_a_task_is_completed_after_the_call_itself_was_let_through() -> None:
     call = {**CALL, "name": "BoardComplete", "input": {"task_id": 1}}
     assert due(live(reply(call))) == ["PreToolUse c1", "TaskCompleted c1"]
+    call = {**CALL, "name": "BoardAdd", "input": {"subject": "a task"}}
+    assert due(live(reply(call))) == ["PreToolUse c1", "TaskCreated c1"]
 
 
 def test_a_changed_input_is_what_is_run_and_not_what_the_model_reads_of_itself() -> None:
@@ -362,14 +548,19 @@ def test_what_took_a_results_place_is_all_that_the_model_reads() -> None:
     assert [block.get("content") or block.get("text") for block in history.messages[-1]["content"]] == ["short", "said"]
 
 
-def test_an_end_that_was_sent_back_is_a_conversation_that_goes_on_at_most_eight_times() -> None:
+@pytest.mark.parametrize(
+    "said", [{"decision": "block", "reason": "go on"}, {"hookSpecificOutput": {"additionalContext": "go on"}}]
+)
+@pytest.mark.parametrize("parent", [None, "p"])
+def test_an_end_is_sent_back_at_most_eight_times_however_hooks_say_it(said: dict[str, Any], parent: str | None) -> None:
     entries: list[Entry] = []
-    for turn in range(1, 9):
-        entries += [reply(TEXT), heard(f"Stop {turn}", decision="block", text="go on")]
-        assert isinstance(next_action(live(*entries)), CallModel)
-    history = live(*entries, reply(TEXT))
-    [[last], _] = [stage for stage in find_events(history, next_action(history)) if stage]
-    assert last.name == "Stop" and not last.may_refuse and last.given["stop_hook_active"] is True
+    for turn in range(1, 10):
+        history = live(*entries, reply(TEXT), parent=parent)
+        [event] = [each for stage in find_events(history, next_action(history)) for each in stage][:1]
+        assert event.given["stop_hook_active"] is (turn > 1)
+        entries += [reply(TEXT), answer(event, said)]
+        assert isinstance(next_action(live(*entries, parent=parent)), CallModel) is (turn < 9)
+    assert isinstance(entries[-1], Hooked) and "sent the agent back 8 times" in entries[-1].said
 
 
 def test_a_run_that_a_hook_stopped_settles_its_calls_and_fails_with_the_reason() -> None:

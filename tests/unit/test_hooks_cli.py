@@ -47,7 +47,7 @@ def test_what_would_be_run_is_listed_with_where_and_the_rest_with_why(project: P
     [_, own, ours] = ran.stdout.splitlines()
     assert "runs in the sandbox: nothing pins check" in own and "~/.claude/settings.json" in own
     assert "not run: the workspace is not trusted" in ours
-    assert "2 hooks, 1 would run" in ran.stderr and ran.stderr.count("'Setup'") == 2
+    assert "2 hooks, 1 would run" in ran.stderr and ran.stderr.count("`Setup`") == 2
     assert json.loads(swarm_hooks("PreToolUse", "--tool", "Write", "--json").stdout) == []
     assert [one["runs"] for one in json.loads(swarm_hooks("PreToolUse", "--tool", "Bash", "--json").stdout)] == [
         True,

@@ -1,7 +1,7 @@
 """Read hooks' answers (exit codes, JSON) and combine them. Pure.
 
 A hook that fails (an exit code other than 0 and 2, a timeout, invalid JSON) has no effect and the work continues, as people's hooks
-expect. The operator's hooks are the exception: one that could refuse and fails has refused.
+expect. Hooks of the operator, or with `onFailure: block`, are the exception: one that could refuse and fails has refused.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from swarm.agent.entries import Hooked, HookOutcome, HookRun
 from swarm.capabilities.hooks.events import HookEvent
+from swarm.capabilities.hooks.responses import render_output
 from swarm.definitions.hooks import Hook
 from swarm.mailbox import render_hook
 
@@ -20,10 +21,17 @@ MAX_TEXT = 10_000
 """Most characters of each text from a hook."""
 _TOLD_AS_TEXT = ("SessionStart", "UserPromptSubmit", "PreCompact", "SubagentStart")
 """Events whose hooks' plain output goes to the agent."""
-BEFORE_CALLS = ("PreToolUse", "TaskCompleted")
+BEFORE_CALLS = ("PreToolUse", "PermissionRequest", "TaskCreated", "TaskCompleted")
 _ENDS = ("Stop", "SubagentStop", "TeammateIdle")
+_RETRY = "A hook says that the denied call may be made again."
 AFTER_CALLS = ("PostToolUse", "PostToolUseFailure")
-_CANNOT_REFUSE = ("SessionStart", "SessionEnd", "SubagentStart")
+_ENDED_BY_BLOCK = {"UserPromptSubmit": "a hook refused the prompt", "PostToolBatch": "a hook ended it after its calls"}
+"""Events whose refusal ends the run, with the reason's first words."""
+_CANNOT_REFUSE = (
+    *("SessionStart", "SessionEnd", "SubagentStart", "Notification", "PermissionDenied", "PostCompact", "StopFailure"),
+)
+_FAIL_OPEN = (*_CANNOT_REFUSE, *AFTER_CALLS, "PermissionRequest")
+"""Events at which the work goes on, or the person is asked, without an answer from a required hook."""
 _RANK = {"": 0, "allow": 1, "ask": 2, "block": 3, "deny": 4}
 _DECISIONS: dict[str, Literal["allow", "ask", "deny"]] = {
     **{"approve": "allow", "allow": "allow", "block": "deny", "deny": "deny"},
@@ -43,21 +51,29 @@ class HookAnswer:
     input: dict[str, Any] | None = None
     output: str | None = None
     context: str = ""
+    profile: str = ""
     stop: str = ""
     message: str = ""
     seconds: float = 0.0
 
 
 def read_exit(event: HookEvent, hook: Hook, code: int, out: str, err: str, *, timed_out: bool) -> HookAnswer:
-    """Read the answer of a command."""
+    """Read the answer of a command. A JSON object counts with every exit code but 2; a required hook's only with 0."""
     if timed_out:
         return fail(event, hook, f"it took longer than {hook.seconds:g} s", outcome="timed_out")
     if code == 2:
         return _refuse(event, hook, err.strip() or out.strip() or "no reason was given")
-    if code != 0:
+    if code != 0 and (hook.fails_closed or not _holds_object(out)):
         last = (err.strip() or out.strip()).splitlines()[-1:]
         return fail(event, hook, f"exit code {code}{f': {last[0][:200]}' if last else ''}")
     return read_text(event, hook, out)
+
+
+def _holds_object(out: str) -> bool:
+    try:
+        return isinstance(json.loads(out), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def read_text(event: HookEvent, hook: Hook, out: str) -> HookAnswer:
@@ -77,11 +93,22 @@ def read_text(event: HookEvent, hook: Hook, out: str) -> HookAnswer:
         return fail(event, hook, f"its answer cannot be used: {error}")
 
 
+def read_ruling(event: HookEvent, hook: Hook, *, ok: bool, reason: str) -> HookAnswer:
+    """Read a model's answer: a refusal, which ends the run where no one else would read its reason."""
+    if ok:
+        return HookAnswer(hook)
+    reason = reason or "no reason was given"
+    said = _refuse(event, hook, reason)
+    return replace(said, stop=reason[:MAX_TEXT]) if event.name == "PostToolUse" and not hook.goes_on else said
+
+
 def fail(event: HookEvent, hook: Hook, why: str, *, outcome: HookOutcome = "failed") -> HookAnswer:
     """The answer for a hook that failed."""
     said = HookAnswer(hook, outcome=outcome, why=why)
-    if hook.origin == "managed" and event.may_refuse and event.name not in (*_CANNOT_REFUSE, *AFTER_CALLS):
-        return _decide(event, said, f"a required hook of the operator failed: {why}")
+    if hook.fails_closed and event.may_refuse and event.name not in _FAIL_OPEN:
+        return _decide(
+            event, said, f"a required hook{' of the operator' if hook.origin == 'managed' else ''} failed: {why}"
+        )
     return said
 
 
@@ -89,7 +116,7 @@ def interrupt(event: HookEvent, hook: Hook) -> HookAnswer:
     """The answer for a hook whose worker may have died during it: it is not run again for this event."""
     why = "its worker died during it; it may or may not have run"
     said = fail(event, hook, why, outcome="interrupted")
-    if said.decision or event.name not in BEFORE_CALLS or hook.listens:
+    if said.decision or event.name not in BEFORE_CALLS or event.name in _FAIL_OPEN or hook.listens:
         return said
     # The call is neither repeated nor lost: another call is another event.
     reason = f"the hook that decides about this call was interrupted: {why}. Make the call again if it is still needed"
@@ -127,12 +154,33 @@ def _read_answer(event: HookEvent, hook: Hook, answer: dict[str, Any]) -> HookAn
         raise ValueError("`updatedInput` is no object")
     if event.name == "PreToolUse":
         said = replace(said, input=changed)
+    if event.name == "PermissionRequest":
+        return _read_permission(event, said, own.get("decision"))
+    if event.name == "PermissionDenied" and own.get("retry") is True:
+        said = replace(said, context=f"{said.context}\n{_RETRY}".strip())
     if event.name in AFTER_CALLS:
         output = own.get("updatedToolOutput", own.get("updatedMCPToolOutput"))
-        said = replace(
-            said, output=output if isinstance(output, str | None) else json.dumps(output, ensure_ascii=False)
-        )
+        said = replace(said, output=render_output(output))
     return _read_decision(event, said, answer, own)
+
+
+def _read_permission(event: HookEvent, said: HookAnswer, decision: Any) -> HookAnswer:
+    """Read the answer to a question for permission, given in the person's place."""
+    match decision:
+        case None:
+            return said
+        case {"behavior": "allow"} if said.hook.origin == "project":
+            return said
+        case {"behavior": "allow"}:
+            changed = decision.get("updatedInput")
+            if changed is not None and not isinstance(changed, dict):
+                raise ValueError("`updatedInput` is no object")
+            return replace(said, decision="allow", input=changed)
+        case {"behavior": "deny"}:
+            reason = _text(decision, "message") or "no reason was given"
+            stop = reason if decision.get("interrupt") is True else said.stop
+            return replace(_decide(event, said, reason), outcome="refused", stop=stop)
+    raise ValueError('`decision` is not like {"behavior": "allow"}')
 
 
 def _read_decision(event: HookEvent, said: HookAnswer, answer: dict[str, Any], own: dict[str, Any]) -> HookAnswer:
@@ -172,6 +220,7 @@ def put_together(event: HookEvent, said: Sequence[HookAnswer]) -> Hooked:
     """Combine the answers to an event: deny before ask before allow; of changes the last, the operator's after others."""
     order = {"project": 0, "user": 1, "managed": 2}
     hook_state = sorted(map(_bound, said), key=lambda one: order[one.hook.origin])
+    messages = [one.message for one in hook_state if one.message]
     winner = max(hook_state, key=lambda one: _RANK[one.decision]).decision
     decision = "" if winner == "block" and not event.may_refuse and event.name not in AFTER_CALLS else winner
     reasons = [(one.hook.source, one.reason) for one in hook_state if one.decision == winner != "" and one.reason]
@@ -193,15 +242,16 @@ def put_together(event: HookEvent, said: Sequence[HookAnswer]) -> Hooked:
         output=_last_given(hook_state, "output"),
         text=_render(event, parts),
         stop=stop,
-        said="\n".join(filter(None, (one.message for one in hook_state))),
+        profile="\n".join(one.profile for one in hook_state if one.profile),
+        said="\n".join([*messages, event.bound] if event.bound and (winner == "block" or parts) else messages),
     )
 
 
 def _find_stop(event: HookEvent, hook_state: Sequence[HookAnswer], decision: str, reason: str) -> str:
     if stop := next((one.stop for one in hook_state if one.stop), ""):
         return f"a hook ended it: {stop}"
-    refused = decision == "block" and event.name == "UserPromptSubmit"
-    return f"a hook refused the prompt: {reason}" if refused else ""
+    ended = _ENDED_BY_BLOCK.get(event.name) if decision == "block" else None
+    return f"{ended}: {reason}" if ended else ""
 
 
 def _last_given(hook_state: Sequence[HookAnswer], name: str) -> Any:

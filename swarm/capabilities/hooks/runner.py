@@ -21,16 +21,20 @@ from typing import IO, Any
 
 import httpx2
 
-from swarm.capabilities.hooks.answers import HookAnswer, fail, read_exit, read_text, refuse_unrun
+from swarm.capabilities.hooks.answers import HookAnswer, fail, read_exit, read_ruling, read_text, refuse_unrun
 from swarm.capabilities.hooks.events import HookEvent
+from swarm.capabilities.hooks.judging import Judges
 from swarm.capabilities.hooks.placement import Run
-from swarm.core.errors import ToolError
+from swarm.core.errors import ConfigurationError, ModelError, ToolError, UnfitWorker
 from swarm.definitions.hooks import Hook
 from swarm.tools import Hold, ToolContext
 from swarm.tools.processes import run_command, shell_argv
 from swarm.tools.web.page import post
 
 MAX_ANSWER_BYTES = 1024 * 1024
+MAX_PROFILE_BYTES = 16 * 1024
+SETS_PROFILE = ("SessionStart",)
+"""Events whose hooks may set variables of later commands."""
 _WIRED = 'exec <"$1" 2>"$2"; shift 2; exec "$@"'
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 
@@ -46,6 +50,7 @@ class HookCaller:
     """A folder of the runtime alone."""
     network: bool
     """Whether the agent's processes may use the network."""
+    judges: Judges
 
     def run(self, hook: Hook, event: HookEvent, told: dict[str, Any], how: Run) -> HookAnswer:
         """Run the hook and return its answer. Raises only if it is interrupted."""
@@ -53,8 +58,15 @@ class HookCaller:
         if how.place == "off":
             return refuse_unrun(event, hook, how.why)
         try:
-            ask = self._command if hook.kind == "command" else self._request
-            said = ask(hook, event, told, how)
+            match hook.kind:
+                case "command":
+                    said = self._command(hook, event, told, how)
+                case "http":
+                    said = self._request(hook, event, told, how)
+                case "prompt" | "agent":
+                    said = self._judge(hook, event, told)
+                case "mcp_tool":
+                    said = read_text(event, hook, self.judges.call(hook, told, self.context))
         except ToolError as error:
             said = refuse_unrun(event, hook, str(error))
         return replace(said, seconds=time.monotonic() - began)
@@ -75,6 +87,9 @@ class HookCaller:
             complaints = stack.enter_context(made_file(folder, "complaints"))
             # The launcher's own channels are its lifeline and one file for all output.
             wires = [f"{seen}/{file.path.name}" for file in (given, complaints)]
+            profile = stack.enter_context(made_file(folder, "profile.sh")) if event.name in SETS_PROFILE else None
+            if profile is not None:
+                context.environment["CLAUDE_ENV_FILE"] = f"{seen}/{profile.path.name}"
             if on_host:
                 words = stack.enter_context(_copied(how, folder))
                 argv, text = ["/bin/sh", "-c", _WIRED, "hook", *wires, *words], ""
@@ -84,8 +99,11 @@ class HookCaller:
             ran = run_command(context, text, None, hook.seconds, argv=argv)
             complaints.open.seek(0)
             err = complaints.open.read()
-        plain = [text[:MAX_ANSWER_BYTES].decode("utf-8", "replace").replace("\0", "") for text in (ran.output, err)]
-        return read_exit(event, hook, ran.exit_code, *plain, timed_out=ran.timed_out)
+            written = b"" if profile is None else profile.open.read(MAX_PROFILE_BYTES + 1)
+        said = read_exit(event, hook, ran.exit_code, _plain(ran.output), _plain(err), timed_out=ran.timed_out)
+        if len(written) > MAX_PROFILE_BYTES:
+            return fail(event, hook, f"it wrote more than {MAX_PROFILE_BYTES:,} bytes to $CLAUDE_ENV_FILE")
+        return replace(said, profile=_plain(written).strip()) if said.outcome == "ok" else said
 
     def _context(self, how: Run) -> ToolContext:
         """The context of a command's process."""
@@ -120,6 +138,17 @@ class HookCaller:
         if not 200 <= status < 300:
             return fail(event, hook, f"{hook.url} answered with status {status}")
         return read_text(event, hook, body[:MAX_ANSWER_BYTES].decode("utf-8", "replace"))
+
+    # -- models --------------------------------------------------------------------------------------------
+
+    def _judge(self, hook: Hook, event: HookEvent, told: dict[str, Any]) -> HookAnswer:
+        try:
+            ruling = self.judges.judge(hook, told, self.context)
+        except TimeoutError:
+            return fail(event, hook, f"it took longer than {hook.seconds:g} s", outcome="timed_out")
+        except (ModelError, UnfitWorker, ConfigurationError, ValueError, RecursionError) as error:
+            return fail(event, hook, str(error))
+        return read_ruling(event, hook, ok=ruling.ok, reason=ruling.reason)
 
 
 @dataclass(frozen=True)
@@ -164,6 +193,10 @@ def fill(text: str, allowed: tuple[str, ...], known: Mapping[str, str]) -> str:
         return known.get(name, "") if name in allowed else ""
 
     return _VARIABLE.sub(value, text)
+
+
+def _plain(text: bytes) -> str:
+    return text[:MAX_ANSWER_BYTES].decode("utf-8", "replace").replace("\0", "")
 
 
 def _seen_as(argv: list[str], home: Path) -> str:

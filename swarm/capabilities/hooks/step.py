@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -20,21 +20,29 @@ from swarm.agent.decision import Action
 from swarm.agent.entries import CompactionFailed, Entry, Hooked, HooksBegun, ToolFinished
 from swarm.agent.transcript import describe_hooked
 from swarm.capabilities.hooks.answers import AFTER_CALLS, BEFORE_CALLS, HookAnswer, interrupt, put_together
-from swarm.capabilities.hooks.events import HookEvent, before_call, find_events
+from swarm.capabilities.hooks.events import HookEvent, before_call, before_question, find_events
 from swarm.capabilities.hooks.files import Managed, read_managed
+from swarm.capabilities.hooks.judging import Judges
 from swarm.capabilities.hooks.payloads import tell, write_transcript
 from swarm.capabilities.hooks.placement import place_hook
 from swarm.capabilities.hooks.runner import HookCaller, made_file
 from swarm.capabilities.hooks.table import HookTable
+from swarm.core.errors import ToolError
 from swarm.core.log import EventLog
+from swarm.core.records import Charge
 from swarm.definitions.hook_commands import read_words
 from swarm.definitions.hooks import Hook, Hooks
+from swarm.definitions.tools import Kind, all_rows
 from swarm.models import Block
+from swarm.runtime.approvals import deny
 from swarm.runtime.parts import Parts
 from swarm.runtime.scratch import home_folder
 from swarm.runtime.steps import Step
+from swarm.store.questions import Ask
 from swarm.store.values import Counters
+from swarm.tools import Tool, ToolContext
 from swarm.tools.processes import scratch_folder
+from swarm.tools.registry import load_tool
 
 log = EventLog("swarm.hooks")
 CONCURRENT_HOOKS = 8
@@ -63,7 +71,7 @@ class HookStep(Step):
         self._workspace = Path(parts.segment.spec.workspace).resolve()
 
     def due(self, action: Action) -> Callable[[], None] | None:
-        due = self._find(action)
+        due = self._find(find_events(self._segment.history, action))
         return partial(self._run, due) if due else None
 
     def guarded(self, workspace: Path) -> list[Path]:
@@ -72,10 +80,16 @@ class HookStep(Step):
         folders = filter(None, (str(workspace), self._table.job.workspace))
         return [Path(folder) / file for folder in folders for file in (*self._table.job.files, *named) if file]
 
-    def _find(self, action: Action) -> Due:
-        """Find the next events before this action that have hooks and whose hooks have not run."""
+    def before_question(self, call: Block, ask: Ask, *, in_call: bool) -> bool:
+        due = self._find(before_question(call, ask, in_call=in_call))
+        if due:
+            self._run(due)
+        return bool(due)
+
+    def _find(self, stages: Iterable[list[HookEvent]]) -> Due:
+        """Find the first stage with hooks that have not run."""
         history = self._segment.history
-        for stage in find_events(history, action):
+        for stage in stages:
             new = [event for event in stage if event.id not in history.hooks.done]
             if due := [(event, hooks) for event in new if (hooks := self._table.choose(event, self._workspace))]:
                 return due
@@ -102,8 +116,9 @@ class HookStep(Step):
         told = ", ".join(dict.fromkeys(event.name for event, _ in fresh))
         labels = [HooksBegun(event=event.id) for event, _ in fresh]
         journal.append(labels, activity=f"hooks: {told}")
-        said, kept = self._ask(fresh), self._keep(fresh)
-        self._note(said, kept)
+        key = f"hook-{journal.next_number}"
+        said, kept = self._ask(fresh, key), self._keep(fresh)
+        self._note(said, kept, self.parts.side_requests.spent(key))
         if kept.text:
             self.parts.files.noted()
         else:
@@ -111,11 +126,29 @@ class HookStep(Step):
 
     # -- running -------------------------------------------------------------------------------------------
 
-    def _ask(self, due: Due) -> list[tuple[HookEvent, list[HookAnswer]]]:
+    def _find_judges(self, context: ToolContext) -> Judges:
+        names = self._segment.history.tool_names()
+        looks = [row for row in all_rows() if row.kind is Kind.LOOK and row.matching == "read" and row.name in names]
+        return Judges(
+            consult=partial(self.parts.side_requests.asker, context.tool_use_id),
+            tools=[load_tool(row.home) for row in looks],
+            refuse=self.parts.refuse_call,
+            find_tool=self._find_served,
+        )
+
+    def _find_served(self, name: str) -> Tool:
+        found = (step.find_tool(name) for step in self.parts.steps)
+        tool = next((tool for tool in found if tool is not None), None)
+        if tool is None:
+            raise ToolError(f"the agent has no MCP server with the tool {name}")
+        return tool
+
+    def _ask(self, due: Due, key: str) -> list[tuple[HookEvent, list[HookAnswer]]]:
         """Run all of them concurrently."""
         segment = self._segment
-        context = self.parts.toolbox.context_of(f"hook-{segment.journal.next_number}")
-        calling = HookCaller(context, home_folder(context), scratch_folder(context), segment.spec.network)
+        context = self.parts.toolbox.context_of(key)
+        judges = self._find_judges(context)
+        calling = HookCaller(context, home_folder(context), scratch_folder(context), segment.spec.network, judges)
         self.parts.files.before_call({"id": context.tool_use_id})
         runs = {
             hook.id: place_hook(hook, self._table, self._workspace, context.folders)
@@ -153,9 +186,13 @@ class HookStep(Step):
         member = {"teammate_name": spec.name or spec.definition.name, "team_name": spec.job_id}
         if event.name == "TeammateIdle":
             return member
-        if event.name != "TaskCompleted" or event.call is None or not isinstance(event.call["input"], dict):
+        if not event.name.startswith("Task") or event.call is None or not isinstance(event.call["input"], dict):
             return {}
         given = event.call["input"].get("task_id")
+        if given is None:
+            words = event.call["input"]
+            task = {"task_subject": words.get("subject", ""), "task_description": words.get("description", "")}
+            return {"task_id": "", **task, **member}
         about: dict[str, Any] = {"task_id": str(given), "task_subject": "", "task_description": ""}
         from swarm.capabilities.team.board import Board  # the event comes from its tool alone
 
@@ -167,22 +204,28 @@ class HookStep(Step):
 
     # -- journaling ----------------------------------------------------------------------------------------
 
-    def _note(self, answers: Sequence[tuple[HookEvent, list[HookAnswer]]], kept: ToolFinished | None = None) -> None:
+    def _note(
+        self,
+        answers: Sequence[tuple[HookEvent, list[HookAnswer]]],
+        kept: ToolFinished | None = None,
+        spent: Charge | None = None,
+    ) -> None:
         entries: list[Entry] = []
         for event, said in answers:
             hooked = put_together(event, said)
             if kept is not None and not entries:
                 told = kept.text.strip() if event.name in AFTER_CALLS else ""
                 text = "\n\n".join(filter(None, [hooked.text, told]))
-                hooked = hooked.model_copy(update={"commit": kept.commit, "text": text})
+                hooked = hooked.model_copy(update={"commit": kept.commit, "text": text, **dict(spent or Charge())})
             entries.append(hooked)
             if event.call is not None and hooked.decision == "deny":
                 text = f"{notes.REFUSED_BY_HOOK} It says: {hooked.reason}"
-                entries.append(ToolFinished(tool_use_id=event.call["id"], text=text, is_error=True))
+                entries.append(deny(self._segment.history, event.call, text, now=entries))
             if event.name == "PreCompact" and hooked.decision == "block":
                 entries.append(self._refuse_summary(event, hooked))
         refused = sum(isinstance(entry, ToolFinished) for entry in entries)
-        self._segment.journal.append(entries, counters=Counters(tools=refused) if refused else None)
+        paid = spent is not None and not spent.is_free
+        self._segment.journal.append(entries, counters=Counters(tools=refused) if refused else None, settle=paid)
         for entry in entries:
             if isinstance(entry, Hooked):
                 self._tell(entry)

@@ -142,8 +142,8 @@ def _number(text: str) -> int:
 def _check_sums(job: Job) -> Iterator[Fault]:
     told: Counter[str] = Counter(agents=len(job.lives))
     for history in job.lives.values():
-        # Summaries are paid for, and are no turns.
-        for reply in entries_of(history, "assistant", "compacted", "compaction_failed", "model_failed"):
+        # Summaries and models that hooks ask are paid for, and are no turns.
+        for reply in entries_of(history, "assistant", "compacted", "compaction_failed", "model_failed", "hooked"):
             usage = reply.get("usage", {})
             told["turns"] += reply["kind"] == "assistant"
             told["input"] += usage.get("input_tokens") or 0
