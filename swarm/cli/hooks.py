@@ -28,6 +28,7 @@ from swarm.core.settings import Settings, load_settings
 from swarm.definitions.hooks import EVENTS, Hook, Hooks
 from swarm.definitions.names import canonical_tool, suggest
 from swarm.definitions.tools import all_rows
+from swarm.runtime.plugins import plugins_folder
 
 _SHELL = next(row.name for row in all_rows() if row.matching == "command")
 """Tool of a sample event for which none is named."""
@@ -88,16 +89,17 @@ def _rows(prepared: PreparedJob, settings: Settings) -> Iterator[_Row]:
     table = HookTable(
         found.holding(trusted=prepared.trusted), prepared.spec.definition.hooks, managed, settings.local_user_hooks()
     )
-    of_type = prepared.spec.definition.hooks
-    for hook in (*managed.hooks.hooks, *found.own, *found.of_workspace, *of_type):
+    of_type, of_plugins = prepared.spec.definition.hooks, found.from_plugins(trusted=prepared.trusted)
+    folder = str(plugins_folder(settings))
+    for hook in (*managed.hooks.hooks, *found.own, *of_plugins, *found.of_workspace, *of_type):
         why = ""
         if hook.origin != "managed" and managed.only:
             why = "the operator allows no others"
         elif found.off and hook.origin != "managed" and hook not in of_type:
             why = f"disableAllHooks in {found.off}"
-        elif hook.origin == "project" and hook not in of_type and not prepared.trusted:
+        elif hook.origin == "project" and hook not in (*of_type, *of_plugins) and not prepared.trusted:
             why = "the workspace is not trusted"
-        run = place_hook(hook, table, prepared.folder)
+        run = place_hook(hook.at(folder), table, prepared.folder)
         yield _Row(hook, f"not run: {why}" if why else _tell_where(hook, run), not why and run.place != "off")
 
 

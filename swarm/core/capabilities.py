@@ -20,6 +20,7 @@ TABLE = (
     "governor",
     "mapping",
     "team",
+    "plugins",
     "hooks",
     "memory",
     "variables",
@@ -54,6 +55,8 @@ class Capability(NamedTuple):
     """`module:class` of its additions to an order, an `OrderPart` of `swarm.runtime.additions`."""
     worker: str = ""
     """`module:class` of its work in a worker besides agents, a `WorkerPart` of `swarm.runtime.additions`."""
+    brought: str = ""
+    """`module:function` that lists a plugin's parts of this capability's kinds, as `Brought` of `swarm.definitions.plugins.model`."""
     reads: str = ""
     """Module of `swarm.client` with reads."""
     commands: Mapping[str, Mapping[str, str]] = {}

@@ -18,14 +18,14 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from swarm.core.errors import UnknownDefinition
 from swarm.core.formats import Formatted
-from swarm.core.memo import Memo, look_for
+from swarm.core.memo import Memo
 from swarm.definitions.codex import read_codex_config, read_codex_role
 from swarm.definitions.grants import Grant
 from swarm.definitions.hook_commands import grant_of
 from swarm.definitions.markdown import read_markdown, shipped_definitions
 from swarm.definitions.mcp.servers import Server, describe_use
 from swarm.definitions.model import AgentDefinition
-from swarm.definitions.names import canonical_type, suggest
+from swarm.definitions.names import canonical_type, spell_part, suggest
 from swarm.definitions.opencode import (
     CONFIG_NAMES,
     OpenCodeConfig,
@@ -33,7 +33,20 @@ from swarm.definitions.opencode import (
     read_opencode_agents,
     read_opencode_config,
 )
-from swarm.definitions.sources import Problem, ReadResult, config_folder, is_folder, list_files, resolve
+from swarm.definitions.plugins.enabled import load_plugins
+from swarm.definitions.plugins.model import Plugin
+from swarm.definitions.sources import (
+    Problem,
+    ReadResult,
+    Unusable,
+    config_folder,
+    enumerate_briefly,
+    exists,
+    is_folder,
+    list_files,
+    project_folders,
+    resolve,
+)
 
 _OLD_MODES = ("mode", "modes")
 """Older folders of OpenCode for agents of the mode `primary`."""
@@ -106,7 +119,9 @@ def load_catalogue(workspace: Path | None, home: Path | None = None, *, trusted:
     workspace is `trusted`.
     """
     project = [result for folder in project_folders(workspace) for result in _read_project(folder)]
-    own = [*_read_home(home), ReadResult(definitions=list(shipped_definitions().values()))]
+    plugins = load_plugins(workspace, home).counting(trusted=trusted)
+    own = [*_read_home(home), *(result for one in plugins for result in read_plugin_agents(one))]
+    own.append(ReadResult(definitions=list(shipped_definitions().values())))
     mine = [definition for result in own for definition in result.definitions]
     sources, names = {one.source for one in mine}, {one.name.casefold() for one in mine}
     # Files in the home are the person's own, even if the home is a repository.
@@ -169,19 +184,6 @@ def check_path(path: Path) -> ReadResult:
 # -- where definitions are --------------------------------------------------------------------------------
 
 
-def project_folders(workspace: Path | None) -> list[Path]:
-    """Return the workspace and its parents up to the repository's root; without a repository, the workspace alone.
-
-    Folders above the repository, such as `/tmp`, are never read: anyone could have written there.
-    """
-    if workspace is None:
-        return []
-    start = resolve(workspace)
-    folders = [start, *start.parents]
-    root = next((index for index, folder in enumerate(folders) if _exists(folder / ".git")), 0)
-    return folders[: root + 1]
-
-
 def _read_project(folder: Path) -> list[ReadResult]:
     results = _read_markdown(folder / ".swarm") + _read_markdown(folder / ".claude")
     results += _read_opencode(folder / ".opencode", root=folder, outer=folder)
@@ -196,6 +198,36 @@ def _read_home(home: Path | None) -> list[ReadResult]:
     config = config_folder(base)
     results = _read_markdown(base / ".swarm") + _read_markdown(config / "swarm") + _read_markdown(base / ".claude")
     return results + _read_opencode(config / "opencode", root=None) + _read_codex(base / ".codex", root=None)
+
+
+def read_plugin_agents(plugin: Plugin) -> list[ReadResult]:
+    """Read a plugin's agents, called `PLUGIN:NAME`; they bring no hooks, MCP servers or permission modes of their own."""
+    results: list[ReadResult] = []
+    for place in plugin.agents:
+        folder = place if is_folder(place) else place.parent
+        read = partial(_read_plugin_agent, plugin, folder)
+        variant = f"plugin {plugin.id} {plugin.digest} {folder}"
+        found = _read_files(place, (".md",), read, variant) if is_folder(place) else [_read_file(place, read, variant)]
+        results += found
+    return results
+
+
+def _read_plugin_agent(plugin: Plugin, folder: Path, path: Path) -> ReadResult:
+    if not resolve(path).is_relative_to(resolve(plugin.folder)):
+        fault = Unusable("it is a link that leads out of the plugin", "Put the file there itself.")
+        return ReadResult(problems=[fault.as_problem(path)])
+    result = read_markdown(path, name=path.name.removesuffix(".md").removesuffix(".agent"))
+    scopes = [plugin.name, *path.parent.relative_to(folder).parts]
+    named = [_of_plugin(one, plugin, ":".join(map(spell_part, scopes))) for one in result.definitions]
+    return result.model_copy(update={"definitions": named, "disabled": {}})
+
+
+def _of_plugin(one: AgentDefinition, plugin: Plugin, scope: str) -> AgentDefinition:
+    own = {"hooks": [], "servers": [], "permission_mode": "default"}
+    lost = [name for name, none in own.items() if getattr(one, name) != none]
+    warnings = [f"a plugin's agent has no {enumerate_briefly(lost)} of its own"] if lost else []
+    named = {"name": f"{scope}:{one.name}", "prompt": plugin.in_text(one.prompt), "command": []}
+    return one.model_copy(update={**own, **named, "warnings": [*one.warnings, *warnings]})
 
 
 def _read_system_folder(folder: Path) -> list[ReadResult]:
@@ -217,7 +249,7 @@ def _read_markdown(folder: Path) -> list[ReadResult]:
 def _read_opencode(folder: Path, *, root: Path | None, outer: Path | None = None) -> list[ReadResult]:
     """Read the agents of an OpenCode folder; its configuration is merged with that of the project's folder `outer`."""
     places = [*([] if outer is None else [outer]), folder]
-    paths = [path for place in places for name in CONFIG_NAMES if _exists(path := place / name)]
+    paths = [path for place in places for name in CONFIG_NAMES if exists(path := place / name)]
     variant = f"opencode {root} {paths}"
 
     def load() -> OpenCodeConfig:
@@ -247,7 +279,7 @@ def _read_opencode_rest(load: Callable[[], OpenCodeConfig], merged: list[str], p
 def _read_codex(folder: Path, *, root: Path | None) -> list[ReadResult]:
     results: list[ReadResult] = []
     config = folder / "config.toml"
-    if _exists(config):
+    if exists(config):
         read = partial(read_codex_config, bases=shipped_definitions(), root=root)
         results.append(_read_file(config, read, f"codex {root}"))
     # A file that a configured role names belongs to that role; it is not a separate agent.
@@ -273,16 +305,6 @@ def _read_files(
 def _read_file(path: Path, read: Callable[[Path], ReadResult], variant: str) -> ReadResult:
     """Return `read(path)`, from memory while no file that it reads has changed. `variant` names the reader and its options."""
     return _files.get((variant, path), partial(read, path))
-
-
-def _exists(path: Path) -> bool:
-    """Report whether the path exists, dangling links included. False if it cannot be inspected."""
-    look_for(path)
-    try:
-        path.lstat()
-    except OSError:
-        return False
-    return True
 
 
 def _read_any(path: Path) -> ReadResult:

@@ -25,6 +25,7 @@ from swarm.definitions.key_readers import (
 )
 from swarm.definitions.keys import Table, normalise_keys, show_key, warn_about_the_rest
 from swarm.definitions.model import DEFAULT_TYPE, AgentDefinition, Effort, MemoryScope, Mode, PermissionMode
+from swarm.definitions.names import spell_part
 from swarm.definitions.sources import Unusable, as_text, show, show_path
 from swarm.definitions.tool_lists import Entry, ToolLists, read_entries, read_switches
 
@@ -105,7 +106,7 @@ def _read_name(keys: Table, fallback: str, expected: bool, warnings: list[str]) 
     if not given and expected:
         warnings.append(f"it has no `name`; the file's name {show(fallback)} is used")
     named = given or fallback
-    name = "" if ":" in named or named.startswith("-") else _spell_name(named) or _spell_name(fallback)
+    name = "" if ":" in named or named.startswith("-") else spell_part(named) or spell_part(fallback)
     if not name:
         raise Unusable(
             f"{show(named)} cannot be a name",
@@ -114,11 +115,6 @@ def _read_name(keys: Table, fallback: str, expected: bool, warnings: list[str]) 
     if name != named:
         warnings.append(f"the name {show(named)} is written {name!r} here")
     return name
-
-
-def _spell_name(name: str) -> str:
-    """Replace characters that names cannot have; a name in another script becomes empty."""
-    return re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-.")[:64]
 
 
 def _inherit_from_base(name: str, bases: Bases, values: dict[str, Any], warnings: list[str]) -> str:

@@ -62,7 +62,8 @@ KEYS: Mapping[System, Mapping[str, KeyFate]] = {
         "model": KeyFate("applied", "--model, SWARM_MODEL and a type's own come first"),
         "agent": KeyFate("applied", "--agent comes first"),
         "effortLevel": KeyFate("applied", "for types that name neither effort nor model"),
-        "enabledPlugins": KeyFate("not applied", "plugins are not read"),
+        "enabledPlugins": KeyFate("applied", "what a workspace's file enables or disables counts once it is trusted"),
+        "extraKnownMarketplaces": KeyFate("applied differently", "folders only; `swarm plugins add` takes the others"),
     },
     "opencode": {
         **dict.fromkeys(("permission", "permissions"), KeyFate("applied", "no agent's own entry lifts a deny or an ask")),
@@ -74,7 +75,7 @@ KEYS: Mapping[System, Mapping[str, KeyFate]] = {
         **dict.fromkeys(("plugin", "plugins"), KeyFate("not applied", "plugins are not read")),
     },
     "codex": {
-        **dict.fromkeys(("agents", "mcp_servers", "hooks", "profile", "profiles"), KeyFate("applied")),
+        **dict.fromkeys(("agents", "mcp_servers", "hooks", "plugins", "profile", "profiles"), KeyFate("applied")),
         "features": KeyFate("applied differently", "`hooks` alone"),
         **dict.fromkeys(("sandbox_mode", "approval_policy"), KeyFate("applied differently", "as the mode, and for roles")),
         **dict.fromkeys(("permissions", "default_permissions"), KeyFate("not applied", _NOT_YET, guards=True)),

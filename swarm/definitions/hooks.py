@@ -15,6 +15,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from swarm.definitions.grants import Grant
+from swarm.definitions.plugins.words import fill_root
 
 EVENTS = (
     *("SessionStart", "UserPromptSubmit", "PreToolUse", "PermissionRequest", "PermissionDenied", "PostToolUse"),
@@ -79,6 +80,8 @@ class Hook(BaseModel):
     seconds: float = MAX_SECONDS
     listens: bool = False
     """The hook only listens (`async`), and its output is ignored."""
+    plugin: str = Field(default="", exclude_if=lambda plugin: not plugin)
+    """The place of the plugin that it belongs to, below the folder of jobs' plugins."""
     origin: Origin
     source: str
     """The file's path, as shown to people."""
@@ -87,6 +90,14 @@ class Hook(BaseModel):
     def id(self) -> str:
         """Identifier from the hook's content, independent of its file."""
         return hashlib.sha256(self.model_dump_json(exclude={"source", "origin"}).encode()).hexdigest()[:12]
+
+    def at(self, plugins: str) -> Hook:
+        """Return the hook with its plugin's folder in its words; `plugins` is the folder of jobs' plugins."""
+        if not self.plugin:
+            return self
+        words = [fill_root(word, f"{plugins}/{self.plugin}") for word in (self.command, *(self.args or ()))]
+        args = None if self.args is None else tuple(words[1:])
+        return self.model_copy(update={"command": words[0], "args": args})
 
     @property
     def fails_closed(self) -> bool:

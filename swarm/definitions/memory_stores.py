@@ -15,8 +15,8 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from swarm.core.memo import look_at, look_for
-from swarm.definitions.catalogue import project_folders
 from swarm.definitions.model import MemoryScope
+from swarm.definitions.sources import project_folders
 
 
 class MemoryStore(BaseModel):

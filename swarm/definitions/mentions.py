@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from swarm.definitions.catalogue import Catalogue
+from swarm.definitions.model import TYPE_NAME
 
-_ADDRESSED = re.compile(r"\s*@([A-Za-z0-9_][A-Za-z0-9_.-]{0,63})[:,]?\s+(\S.*)", re.DOTALL)
+_ADDRESSED = re.compile(rf"\s*@({TYPE_NAME})[:,]?\s+(\S.*)", re.DOTALL)
 
 
 def split_address(text: str, catalogue: Catalogue) -> tuple[str, str]:

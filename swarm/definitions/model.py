@@ -21,6 +21,8 @@ Isolation = Literal["none", "worktree", "remote"]
 Execution = Literal["forked", "local", "remote", "teammate"]
 """How an agent runs: in a process anywhere in the fleet (default), on its parent's host, anywhere for a bounded time, or as a
 member of a team that stays after its task."""
+TYPE_NAME = r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}:){0,8}[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}"
+"""The form of a type's name, as a pattern."""
 Effort = Literal["low", "medium", "high", "xhigh", "max"]
 
 
@@ -52,7 +54,8 @@ class AgentDefinition(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    name: str = Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$")
+    name: str = Field(pattern=rf"^{TYPE_NAME}$", max_length=200)
+    """The name of the type; a plugin's has the plugin's name before it, `PLUGIN:NAME`."""
     description: str = Field(max_length=4_000)
     """When to use this type; parents choose by this text."""
     prompt: str

@@ -64,6 +64,11 @@ def canonical_type(name: str) -> str:
     return _TYPE_ALIASES.get(name.casefold(), name)
 
 
+def spell_part(name: str) -> str:
+    """Replace characters that a part of a name cannot have; a name in another script becomes empty."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-.")[:64]
+
+
 def suggest(word: str, candidates: Iterable[str], likeness: float = 0.7) -> str:
     """Return the hint ` (did you mean 'x'?)` for a misspelt word, or nothing."""
     spelling = {candidate.lower(): candidate for candidate in candidates}

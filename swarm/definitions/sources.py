@@ -149,12 +149,35 @@ def is_folder(path: Path) -> bool:
         return False
 
 
+def exists(path: Path) -> bool:
+    """Report whether the path exists, dangling links included. False if it cannot be inspected."""
+    look_for(path)
+    try:
+        path.lstat()
+    except OSError:
+        return False
+    return True
+
+
 def resolve(path: Path) -> Path:
     """Resolve links in a path; a loop of links stays unresolved."""
     try:
         return path.resolve()
     except (OSError, RuntimeError):
         return path.absolute()
+
+
+def project_folders(workspace: Path | None) -> list[Path]:
+    """Return the workspace and its parents up to the repository's root; without a repository, the workspace alone.
+
+    Folders above the repository, such as `/tmp`, are never read: anyone could have written there.
+    """
+    if workspace is None:
+        return []
+    start = resolve(workspace)
+    folders = [start, *start.parents]
+    root = next((index for index, folder in enumerate(folders) if exists(folder / ".git")), 0)
+    return folders[: root + 1]
 
 
 def locate(reference: str, folder: Path, root: Path | None) -> Path:

@@ -169,8 +169,8 @@ class ToolContext:
     """Asks a small model, at the job's expense."""
     exchange: Exchange | None = None
     """Messages to and from an agent that is a program, while it runs."""
-    skill_file: Callable[[str], bytes] | None = None
-    """Reads a file of one of the job's skills by its path for agents; None: the job has no skills."""
+    carried_files: dict[str, Callable[[str], bytes]] = field(default_factory=dict)
+    """Readers of files that travel with the job, by the prefix of their paths for agents."""
     refuse_skill: Callable[[Any], str] = lambda skill: ""
     """Explains why rules keep a skill from the agent; empty if they do not."""
     reach: Callable[[], Reach] | None = None

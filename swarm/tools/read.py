@@ -19,7 +19,7 @@ from swarm.tools.notebooks import MAX_BYTES as MAX_NOTEBOOK_BYTES
 from swarm.tools.notebooks import parse_notebook, show_notebook
 from swarm.tools.outputs import MAX_OUTPUT_CHARACTERS
 from swarm.tools.schemas import integer, string
-from swarm.workspace import is_output, is_skill_file, open_file, opened_folder, resolve_path, shown, sniff_encoding
+from swarm.workspace import is_carried, is_output, open_file, opened_folder, resolve_path, shown, sniff_encoding
 from swarm.workspace.text import HEAD_BYTES
 
 DEFAULT_LINES = 2_000
@@ -41,8 +41,8 @@ def read_file(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
     offset, limit = int(given.get("offset", 1)), int(given.get("limit", DEFAULT_LINES))
     if is_output(name):
         return _read_output(ctx, name, offset, limit)
-    if is_skill_file(name):
-        return _read_skill_file(ctx, name, offset, limit)
+    if is_carried(name):
+        return _read_carried_file(ctx, name, offset, limit)
     path = resolve_path(ctx.workspace, name)
     if os.path.isdir(path):
         raise ToolError(f"{name} is a folder; use LS to list it")
@@ -119,10 +119,11 @@ def _read_output(ctx: ToolContext, handle: str, offset: int, limit: int) -> Tool
     return ToolResult(text=page_lines(ctx, folded_lines(text), offset, limit))
 
 
-def _read_skill_file(ctx: ToolContext, name: str, offset: int, limit: int) -> ToolResult:
-    if ctx.skill_file is None:
-        raise ToolError(f"{name}: there are no skills here")
-    data = ctx.skill_file(name)
+def _read_carried_file(ctx: ToolContext, name: str, offset: int, limit: int) -> ToolResult:
+    read = next((read for prefix, read in ctx.carried_files.items() if name.startswith(prefix)), None)
+    if read is None:
+        raise ToolError(f"{name}: there are no such files here")
+    data = read(name)
     head = data[:HEAD_BYTES]
     with tempfile.TemporaryFile() as file:
         file.write(data)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from swarm.workspace.files import open_file, opened_folder, replace_file
 from swarm.workspace.paths import (
     OUTPUT_PREFIX,
+    PLUGIN_PREFIX,
     SKILL_PREFIX,
     current_mtimes,
+    is_carried,
     is_output,
-    is_skill_file,
     refuse_git_internals,
     resolve_path,
     shown,
@@ -17,12 +18,13 @@ from swarm.workspace.text import TextEncoding, decode_text, sniff_encoding
 
 __all__ = [
     "OUTPUT_PREFIX",
+    "PLUGIN_PREFIX",
     "SKILL_PREFIX",
     "TextEncoding",
     "current_mtimes",
     "decode_text",
+    "is_carried",
     "is_output",
-    "is_skill_file",
     "open_file",
     "opened_folder",
     "refuse_git_internals",

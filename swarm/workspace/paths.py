@@ -11,10 +11,13 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from swarm.core.errors import ToolError
+from swarm.definitions.plugins.words import FOLDERS
 
 OUTPUT_PREFIX = "output:"
 SKILL_PREFIX = "$SWARM_SKILLS/"
 """Prefix of skills' files in every tool; a command has it as a variable."""
+PLUGIN_PREFIX = f"${FOLDERS}/"
+"""Prefix of plugins' files."""
 
 
 def is_output(given: str) -> bool:
@@ -22,9 +25,9 @@ def is_output(given: str) -> bool:
     return given.startswith(OUTPUT_PREFIX)
 
 
-def is_skill_file(given: str) -> bool:
-    """Whether `given` is a file of a skill instead of one of the workspace."""
-    return given.startswith(SKILL_PREFIX)
+def is_carried(given: str) -> bool:
+    """Whether `given` is a file of a skill or a plugin instead of one of the workspace."""
+    return given.startswith((SKILL_PREFIX, PLUGIN_PREFIX))
 
 
 def resolve_path(workspace: Path, given: str) -> Path:

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from swarm.agent.entries import Hooked, ToolFinished
+from swarm.client.plugins import PluginSpec, add_plugin
 from tests.fleet import Fleet
 from tests.integration.test_hooks_in_jobs import heard, journal, on, put, run_here, submit, trust
 from tests.needs import need_sandbox
@@ -192,3 +193,19 @@ def test_a_script_that_is_not_what_it_was_is_not_run(
         assert first.decision == "deny" and "a required hook of the operator failed" in first.reason
     results = [entry for entry in journal(unmanned, job) if isinstance(entry, ToolFinished)]
     assert results[0].is_error is (whose == "managed")
+
+
+def test_a_hook_of_a_persons_plugin_runs_on_the_host_from_the_content_that_was_added(
+    own: Fleet, person: Path, tmp_path: Path
+) -> None:
+    marker, plugin = person / "marker", tmp_path / "kit"
+    hooks = {"hooks": on("PreToolUse", 'sh "${CLAUDE_PLUGIN_ROOT}/mark.sh"', "Bash")}
+    (plugin / "hooks").mkdir(parents=True)
+    (plugin / "hooks" / "hooks.json").write_text(json.dumps(hooks))
+    (plugin / "mark.sh").write_text(f'touch "$CLAUDE_PLUGIN_DATA/seen" && cp "$CLAUDE_PLUGIN_ROOT/mark.sh" {marker}\n')
+    add_plugin(PluginSpec(str(plugin)), person)
+    (plugin / "mark.sh").write_text("exit 2\n")
+    job = submit(own, TWICE % '"true"')
+    job.wait(30)
+    assert [run.outcome for run in heard(own, job)["PreToolUse"].runs] == ["ok"]
+    assert "CLAUDE_PLUGIN_DATA" in marker.read_text()

@@ -443,12 +443,12 @@ def test_a_key_without_effect_is_told_in_each_systems_file(places: tuple[Path, P
     write(workspace / "opencode.json", {"plugin": ["a"], "theme": "dark", "formatter": {}})
     write(
         workspace / ".claude/settings.json",
-        {"fallbackModel": "opus", "enabledPlugins": {"a@b": True}, "deniedModels": ["x"]},
+        {"fallbackModel": "opus", "deniedModels": ["x"]},
     )
     told = " ".join(str(problem) for problem in load_permission_settings(workspace, home).problems)
     for keys in (
         "`model_provider`, `new_guard`.",
         "effect: `plugin`.",
-        "`fallbackModel`, `enabledPlugins`, `deniedModels`.",
+        "`fallbackModel`, `deniedModels`.",
     ):
         assert keys in told, (keys, told)

@@ -20,7 +20,6 @@ from swarm.capabilities.context.excludes import Excludes, read_excludes
 from swarm.capabilities.context.rules import PathRule, find_imports, looks_like_file, read_globs, strip_comments
 from swarm.core.formats import Formatted
 from swarm.core.memo import look_everywhere, look_for
-from swarm.definitions.catalogue import project_folders
 from swarm.definitions.codex import read_codex_table
 from swarm.definitions.grants import Grant
 from swarm.definitions.jsonc import MANAGED, parse_jsonc
@@ -29,6 +28,7 @@ from swarm.definitions.sources import (
     Problem,
     Unusable,
     list_files,
+    project_folders,
     read_text,
     resolve,
     show,

@@ -18,6 +18,7 @@ def _wanted(segment: Segment) -> bool:
 CAPABILITY = Capability(
     steps=(StepRow("hooks", "swarm.capabilities.hooks.step:hooks_of", _wanted),),
     order="swarm.capabilities.hooks.files:HooksOfOrder",
+    brought="swarm.capabilities.hooks.files:list_brought",
     worker="swarm.capabilities.hooks.files:HooksOfWorker",
     commands={"Agents": {"hooks": "hooks:show_hooks"}},
 )

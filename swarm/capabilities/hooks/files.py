@@ -21,6 +21,8 @@ from swarm.definitions.hook_commands import grant_of, pin
 from swarm.definitions.hook_tables import read_hooks
 from swarm.definitions.hooks import Hook, Hooks, Origin
 from swarm.definitions.jsonc import OWN_SETTINGS, WORKSPACE_SETTINGS, read_table
+from swarm.definitions.plugins.enabled import load_plugins
+from swarm.definitions.plugins.model import Brought, Plugin
 from swarm.definitions.sources import Problem, Unusable, read_text, show_path
 from swarm.definitions.tools import EDIT
 from swarm.permissions.path_rules import escape_path
@@ -49,10 +51,20 @@ class FoundHooks:
     workspace: str = ""
     files: dict[str, str] = field(default_factory=dict)
     """The workspace files that any hook runs, with their digests."""
+    of_plugins: tuple[tuple[Plugin, tuple[Hook, ...]], ...] = ()
+    """The hooks of each plugin."""
+
+    def from_plugins(self, *, trusted: bool) -> list[Hook]:
+        """The hooks of the plugins that count."""
+        return [hook for one, hooks in self.of_plugins for hook in hooks if one.counts(trusted=trusted)]
 
     def holding(self, *, trusted: bool) -> Hooks:
         """The hooks that count."""
-        hooks = () if self.off else (*self.own, *(self.of_workspace if trusted else ()))
+        hooks = (
+            ()
+            if self.off
+            else (*self.own, *self.from_plugins(trusted=trusted), *(self.of_workspace if trusted else ()))
+        )
         return Hooks(hooks=hooks, workspace=self.workspace, files=self.files, trusted=trusted)
 
     @property
@@ -91,10 +103,33 @@ def find_hooks(workspace: Path, home: Path, of_types: Iterable[Hook] = ()) -> Fo
         by_origin[origin] += found
         off = source if table.get("disableAllHooks") is True and origin == "user" else off
     own, ours = by_origin["user"], by_origin["project"]
-    files = dict(pinned for hook in (*own, *ours, *of_types) for pinned in pin(hook, workspace).items())
+    of_plugins = [read_plugin_hooks(plugin, problems) for plugin in load_plugins(workspace, home).all]
+    brought = [hook for _, hooks in of_plugins for hook in hooks]
+    files = dict(pinned for hook in (*own, *ours, *brought, *of_types) for pinned in pin(hook, workspace).items())
     grants = [grant_of(hook, workspace) for hook in ours]
-    grants += [_grant_own(hook, *pinned) for hook in own for pinned in pin(hook, workspace).items()]
-    return FoundHooks(tuple(own), tuple(ours), tuple(problems), tuple(grants), off, str(workspace), files)
+    grants += [_grant_own(hook, *pinned) for hook in (*own, *brought) for pinned in pin(hook, workspace).items()]
+    return FoundHooks(
+        tuple(own), tuple(ours), tuple(problems), tuple(grants), off, str(workspace), files, tuple(of_plugins)
+    )
+
+
+def read_plugin_hooks(plugin: Plugin, problems: list[Problem]) -> tuple[Plugin, tuple[Hook, ...]]:
+    """Read the hooks of a plugin; one that came with the repository is the repository's."""
+    found: list[Hook] = []
+    for path, table in plugin.hooks:
+        hooks, faults = read_hooks(table, "project" if plugin.in_workspace else "user", f"plugin {plugin.id}")
+        problems += [Problem(path=show_path(path), message=f"`hooks`: {fault}", remedy=_REMEDY) for fault in faults]
+        found += [hook.model_copy(update={"plugin": plugin.place}) for hook in hooks]
+    return plugin, tuple(found)
+
+
+def list_brought(plugin: Plugin) -> Brought:
+    """List the hooks of a plugin, each with its event."""
+    problems: list[Problem] = []
+    hooks = read_plugin_hooks(plugin, problems)[1]
+    return Brought(
+        {"hooks": [f"{hook.event}: {hook.label}" for hook in hooks]}, problems, [hook.label for hook in hooks]
+    )
 
 
 def _read_codex(path: Path) -> Mapping[str, Any]:

@@ -27,6 +27,7 @@ from swarm.capabilities.hooks.judging import Judges
 from swarm.capabilities.hooks.placement import Run
 from swarm.core.errors import ConfigurationError, ModelError, ToolError, UnfitWorker
 from swarm.definitions.hooks import Hook
+from swarm.definitions.plugins.words import FOLDERS, name_of
 from swarm.tools import Hold, ToolContext
 from swarm.tools.processes import run_command, shell_argv
 from swarm.tools.web.page import post
@@ -75,7 +76,7 @@ class HookCaller:
 
     def _command(self, hook: Hook, event: HookEvent, told: dict[str, Any], how: Run) -> HookAnswer:
         on_host = how.place == "host"
-        context = self._context(how)
+        context = self._context(hook, how)
         if not on_host and context.confine is None:
             raise ToolError(f"it runs in a sandbox only{f' ({how.why})' if how.why else ''}, and this worker has none")
         argv = [] if on_host else shell_argv(context, context.confine)
@@ -95,7 +96,8 @@ class HookCaller:
                 argv, text = ["/bin/sh", "-c", _WIRED, "hook", *wires, *words], ""
             else:
                 command = hook.command if hook.args is None else shlex.join(["exec", hook.command, *hook.args])
-                text = f"exec <{shlex.quote(wires[0])} 2>{shlex.quote(wires[1])}\n{command}"
+                data = 'mkdir -p "$CLAUDE_PLUGIN_DATA"\n' if hook.plugin else ""
+                text = f"exec <{shlex.quote(wires[0])} 2>{shlex.quote(wires[1])}\n{data}{command}"
             ran = run_command(context, text, None, hook.seconds, argv=argv)
             complaints.open.seek(0)
             err = complaints.open.read()
@@ -105,12 +107,25 @@ class HookCaller:
             return fail(event, hook, f"it wrote more than {MAX_PROFILE_BYTES:,} bytes to $CLAUDE_ENV_FILE")
         return replace(said, profile=_plain(written).strip()) if said.outcome == "ok" else said
 
-    def _context(self, how: Run) -> ToolContext:
+    def _context(self, hook: Hook, how: Run) -> ToolContext:
         """The context of a command's process."""
         folder = str(self.context.workspace)
         variables = {"CLAUDE_PROJECT_DIR": folder, "SWARM_PROJECT_DIR": folder, **how.variables}
+        if hook.plugin:
+            variables["CLAUDE_PLUGIN_ROOT"] = f"{self.context.environment.get(FOLDERS, '')}/{hook.plugin}"
+            variables["CLAUDE_PLUGIN_DATA"] = str(self._data(hook, how))
         hold = None if how.place == "host" else Hold(network=self.network)
         return replace(self.context, environment={**self.context.environment, **variables}, hold=hold)
+
+    def _data(self, hook: Hook, how: Run) -> Path:
+        """The folder for the data of a hook's plugin, of this agent alone, as the command sees it."""
+        name = f".plugins/{name_of(hook.plugin)}"
+        if how.place == "host":
+            (self.private / name).mkdir(parents=True, exist_ok=True)
+            return self.private / name
+        # Made by the command itself: agents write in their home, and could have put a link there.
+        argv = [] if self.context.confine is None else shell_argv(self.context, self.context.confine)
+        return Path(_seen_as(argv, self.home)) / name
 
     # -- addresses -----------------------------------------------------------------------------------------
 

@@ -32,6 +32,7 @@ from swarm.core.log import EventLog
 from swarm.core.records import Charge
 from swarm.definitions.hook_commands import read_words
 from swarm.definitions.hooks import Hook, Hooks
+from swarm.definitions.plugins.words import FOLDERS
 from swarm.definitions.tools import Kind, all_rows
 from swarm.models import Block
 from swarm.runtime.approvals import deny
@@ -150,6 +151,8 @@ class HookStep(Step):
         judges = self._find_judges(context)
         calling = HookCaller(context, home_folder(context), scratch_folder(context), segment.spec.network, judges)
         self.parts.files.before_call({"id": context.tool_use_id})
+        plugins = context.environment.get(FOLDERS, "")
+        due = [(event, [hook.at(plugins) for hook in hooks]) for event, hooks in due]
         runs = {
             hook.id: place_hook(hook, self._table, self._workspace, context.folders)
             for _, hooks in due

@@ -19,6 +19,7 @@ from swarm.capabilities.mcp.pins import Pin, PinnedTool, make_pin
 from swarm.core.errors import SwarmError, ToolError
 from swarm.core.ids import question_id
 from swarm.definitions.mcp.servers import Server
+from swarm.definitions.plugins.words import FOLDERS
 from swarm.tools import AwaitsAnswer, ToolContext, ToolResult
 from swarm.tools.images import SHOWN_TYPES, find_image_fault
 from swarm.tools.outputs import fit
@@ -143,6 +144,7 @@ class ServerCaller:
                 access.allowed,
                 access.network_off,
                 access.find_login,
+                context.environment.get(FOLDERS, ""),
             )
             event = access.line.ask({"do": "start", "key": key, "launch": launch}, context.check)
         except BrokerGone as gone:

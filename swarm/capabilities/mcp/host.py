@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -20,8 +20,10 @@ from swarm.core.errors import ConfigurationError, ToolError, UnknownAgent
 from swarm.core.settings import Settings
 from swarm.definitions.mcp.lacks import NO_EXTRA, has_extra
 from swarm.definitions.mcp.servers import Server, server_keys
+from swarm.definitions.plugins.enabled import load_plugins
 from swarm.permissions.sandbox import Backend, SandboxPolicy, choose_backend
 from swarm.runtime.additions import Duty, WorkerHost, WorkerPart
+from swarm.runtime.plugins import place_plugins
 from swarm.runtime.scratch import broker_folder, confine
 from swarm.store.store import Store
 from swarm.tools import Hold
@@ -91,8 +93,11 @@ def probe(server: Server, workspace: Path, settings: Settings, find_login: FindL
         raise ConfigurationError(NO_EXTRA)
     profile = Profile(f"check-{secrets.token_hex(6)}", "", str(workspace), (), read_only=False, network=network)
     line, allowed = line_of(settings), settings.mcp_variables()
-    confining = _confining(workspace, settings)
-    launch = describe_launch(server, profile, confining, line.folder, allowed, settings.network == "off", find_login)
+    named = server.model_dump_json()
+    plugins = place_plugins([one for one in load_plugins(workspace).all if one.place in named], settings)
+    confining, folder = _confining(workspace, settings, plugins), str(plugins[0].parent) if plugins else ""
+    no_network = settings.network == "off"
+    launch = describe_launch(server, profile, confining, line.folder, allowed, no_network, find_login, folder)
     try:
         event = line.ask({"do": "start", "key": profile.key_for(server), "launch": launch})
     except BrokerGone as gone:
@@ -104,7 +109,7 @@ def probe(server: Server, workspace: Path, settings: Settings, find_login: FindL
     return make_pin(server, event["about"])
 
 
-def _confining(workspace: Path, settings: Settings) -> Confining | None:
+def _confining(workspace: Path, settings: Settings, readable: Sequence[Path]) -> Confining | None:
     backend = choose_backend(settings.sandbox)
     if not isinstance(backend, Backend):
         return None
@@ -112,6 +117,6 @@ def _confining(workspace: Path, settings: Settings) -> Confining | None:
     def confining(hold: Hold, argv: list[str]) -> list[str]:
         assert hold.home is not None
         policy = SandboxPolicy(workspace=workspace, scratch=hold.home, read_only=False, network=hold.network)
-        return confine(policy, backend, argv, settings, hold.readable)
+        return confine(policy, backend, argv, settings, (*hold.readable, *readable))
 
     return confining

@@ -19,6 +19,7 @@ from typing import Any
 from swarm.capabilities.mcp.places import HOMES
 from swarm.core.errors import ToolError
 from swarm.definitions.mcp.servers import Server, expand
+from swarm.definitions.plugins.words import DATA, FOLDERS
 from swarm.tools import Hold, ToolContext
 from swarm.tools.environment import clean_environment
 from swarm.workspace.private import make_private_folder
@@ -26,6 +27,8 @@ from swarm.workspace.private import make_private_folder
 _ENTER = ("/bin/sh", "-c", 'cd "$0" && exec "$@"')
 _PROJECTS = ("package.json", "pyproject.toml", "node_modules", "pyvenv.cfg", "go.mod", "Cargo.toml")
 """Entries that mark the root folder of a program."""
+
+_REMEDY = "set TMPDIR to another folder"
 
 Confining = Callable[[Hold, list[str]], list[str]]
 FindLogin = Callable[[str], dict[str, Any] | None]
@@ -60,12 +63,16 @@ def describe_launch(
     allowed: list[str],
     network_off: bool,
     find_login: FindLogin,
+    plugins: str = "",
 ) -> dict[str, Any]:
     """Describe a server for the broker to start or to connect to.
 
-    `confine` puts a command into the sandbox; None: there is no sandbox. Raises `ToolError`, `MissingVariables`.
+    `confine` puts a command into the sandbox; None: there is no sandbox. `plugins` is the folder of the
+    job's plugins, if it has any. Raises `ToolError`, `MissingVariables`.
     """
-    filled = expand(server, os.environ, allowed)
+    home = _home_of_next(folder)
+    known = {FOLDERS: plugins, DATA: str(home / ".plugins")} if plugins else {}
+    filled = expand(server, {**os.environ, **known}, [*allowed, *known])
     launch = {
         "transport": server.transport,
         "name": server.name,
@@ -83,7 +90,8 @@ def describe_launch(
     program = shutil.which(filled.command, path=environment.get("PATH"))
     if program is None:
         raise ToolError(f"the program {filled.command!r} is not on the PATH of the worker's host")
-    home = make_home(folder)
+    make_private_folder(home, remedy=_REMEDY)
+    (home / ".plugins").mkdir()
     hold = Hold(
         readable=tuple(_program_folders([program, *filled.args])), home=home, network=profile.network, needed=False
     )
@@ -97,11 +105,10 @@ def describe_launch(
     return {**launch, "argv": argv, "env": {**environment, "TMPDIR": str(home)}, "cwd": str(place), "home": str(home)}
 
 
-def make_home(folder: Path) -> Path:
-    """Make a new HOME for a server; the broker removes it with the server."""
-    homes = make_private_folder(folder / HOMES, remedy="set TMPDIR to another folder")
-    home = make_private_folder(homes / secrets.token_hex(6), remedy="set TMPDIR to another folder")
-    return home.resolve()
+def _home_of_next(folder: Path) -> Path:
+    """Name a new HOME for a server; the broker removes it with the server."""
+    homes = make_private_folder(folder / HOMES, remedy=_REMEDY)
+    return homes.resolve() / secrets.token_hex(6)
 
 
 def _program_folders(argv: list[str]) -> Iterator[Path]:

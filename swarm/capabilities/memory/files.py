@@ -15,10 +15,18 @@ from swarm.capabilities.memory.mounts import ROOT, TEAM, make_mounts, read_path,
 from swarm.capabilities.memory.pages import IMPORT, Author, Memories
 from swarm.core.errors import ConfigurationError, MemoryRefused, ToolError
 from swarm.core.secrets import strip_secrets
-from swarm.definitions.catalogue import project_folders
 from swarm.definitions.memory_stores import MemoryStore, Places
 from swarm.definitions.model import AgentDefinition
-from swarm.definitions.sources import Problem, Unusable, is_folder, list_files, read_text, resolve, show_path
+from swarm.definitions.sources import (
+    Problem,
+    Unusable,
+    is_folder,
+    list_files,
+    project_folders,
+    read_text,
+    resolve,
+    show_path,
+)
 from swarm.runtime.additions import OrderPart, OrderPlace
 from swarm.store.store import Store
 

@@ -32,5 +32,6 @@ CAPABILITY = Capability(
     steps=(StepRow("skills", "swarm.capabilities.skills.step:SkillsStep", _wanted),),
     tools=_tools,
     order="swarm.capabilities.skills.commands:SkillsOfOrder",
+    brought="swarm.capabilities.skills.places:list_brought",
     commands={"Agents": {"skills": "skills:show_skills"}},
 )

@@ -25,6 +25,9 @@ from swarm.core.errors import ConfigurationError
 from swarm.core.settings import Settings
 from swarm.definitions.catalogue import Catalogue
 from swarm.definitions.fields import read_model
+from swarm.definitions.plugins.enabled import load_plugins
+from swarm.definitions.plugins.model import Plugin
+from swarm.definitions.plugins.words import FOLDERS
 from swarm.definitions.sources import Unusable, read_text, resolve
 from swarm.definitions.tools import SHELL, ToolRow
 from swarm.permissions.judge import JudgedCall, judge, may_read
@@ -38,6 +41,7 @@ from swarm.permissions.sandbox import (
     toolchain_folders,
 )
 from swarm.runtime.additions import ExpandedPrompt, OrderPart, OrderPlace
+from swarm.runtime.plugins import place_plugins
 from swarm.runtime.steps import Offer
 from swarm.tools.environment import clean_environment
 
@@ -66,6 +70,8 @@ class CommandPlace:
     workspace: Path
     rules: Rules
     settings: Settings
+    plugins: Sequence[Plugin] = ()
+    """The plugins whose folders its commands can name."""
 
 
 class SkillsOfOrder(OrderPart):
@@ -79,7 +85,8 @@ class SkillsOfOrder(OrderPart):
     def expand(self, prompt: str, agent: str | None, rules: Rules) -> ExpandedPrompt | None:
         """The job of a prompt that calls a command."""
         place = self.place
-        commands = CommandPlace(place.folder, rules, place.settings)
+        plugins = load_plugins(place.folder, place.home).counting(trusted=place.trusted)
+        commands = CommandPlace(place.folder, rules, place.settings, plugins)
         return call_command(prompt, agent, self.skills, place.catalogue, commands)
 
     def names_of(self, row: ToolRow, given: dict[str, Any]) -> Sequence[str]:
@@ -166,26 +173,28 @@ def _run(command: str, skill: Skill, place: CommandPlace) -> str:
     )
     if (verdict := judge(call)).action != "allow":
         raise ConfigurationError(f"{wants}, which is not allowed: {verdict.reason}")
+    folders = place_plugins(place.plugins, place.settings) if FOLDERS in command else []
     with tempfile.TemporaryDirectory(prefix="swarm-command-") as scratch:
         policy = SandboxPolicy(
             workspace=place.workspace,
             scratch=Path(scratch).resolve(),
             read_only=True,
-            readable=toolchain_folders(os.environ, Path.home()),
+            readable=(*toolchain_folders(os.environ, Path.home()), *folders),
             hidden=(place.settings.state_folder(),),
         )
         try:
-            return _await(confine_argv(policy, backend, ["bash", "-c", command]), place.workspace, wants)
+            argv = confine_argv(policy, backend, ["bash", "-c", command])
+            return _await(argv, place.workspace, wants, {FOLDERS: str(folders[0].parent)} if folders else {})
         except CannotConfine as error:
             raise ConfigurationError(f"{wants}: {error}") from error
 
 
-def _await(argv: list[str], folder: Path, wants: str) -> str:
+def _await(argv: list[str], folder: Path, wants: str, variables: dict[str, str]) -> str:
     """Return the command's output, with its failure if any. Raises `ConfigurationError` if it takes too long."""
     process = subprocess.Popen(
         argv,
         cwd=folder,
-        env=clean_environment(os.environ),
+        env=clean_environment(os.environ) | variables,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -5,8 +5,6 @@ Each package and the index are documents by hash. So every agent of a job has th
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any, Literal
@@ -14,6 +12,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from swarm.core.formats import Formatted
+from swarm.definitions.carried_files import CarriedFile
 from swarm.definitions.grants import Grant
 from swarm.definitions.sources import Problem
 from swarm.definitions.tools import ToolRow
@@ -23,23 +22,6 @@ MAX_DESCRIPTION = 1_536
 """Most characters of a skill's description in the list."""
 
 
-class SkillFile(BaseModel):
-    """One file of a skill."""
-
-    model_config = ConfigDict(frozen=True)
-
-    data: str
-    """The file's bytes, in base64."""
-    executable: bool = False
-
-    def content(self) -> bytes:
-        """The bytes; empty for a damaged record."""
-        try:
-            return base64.b64decode(self.data)
-        except (binascii.Error, ValueError):
-            return b""
-
-
 class Package(Formatted):
     """The text of a skill and the files beside it."""
 
@@ -47,7 +29,7 @@ class Package(Formatted):
 
     name: str
     body: str
-    files: dict[str, SkillFile] = {}
+    files: dict[str, CarriedFile] = {}
     """Files by path below the skill's folder."""
     left_out: list[str] = []
     """Omitted files, each with the reason."""
@@ -90,8 +72,11 @@ class Skill(BaseModel):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every name that rules may call it by: its own, its folder's, and its file's path."""
-        return tuple(filter(None, (self.name, self.folder, self.source.removesuffix(f"/{SKILL_FILE}"))))
+        """Every name that rules may call it by: its own, also without its plugin, its folder's, and its file's path."""
+        last = self.name.rpartition(":")[2]
+        return tuple(
+            dict.fromkeys(filter(None, (self.name, self.folder, self.source.removesuffix(f"/{SKILL_FILE}"), last)))
+        )
 
 
 class Skills(Formatted):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from swarm.capabilities.skills.model import Package, Skill, Skills
 from swarm.core.errors import ToolError
+from swarm.definitions.carried_files import write_files
 from swarm.store.documents import RecordT, read_once
 from swarm.store.store import Store
 from swarm.tools import ToolContext
@@ -60,28 +60,8 @@ def unpack(context: ToolContext, wanted: Sequence[Skill]) -> Path | None:
     root.mkdir(mode=0o700, exist_ok=True)
     for skill in wanted:
         if not (root / skill.name).is_dir():
-            _write(load_package(context.store, skill), root / skill.name)
+            write_files(load_package(context.store, skill).files, root / skill.name)
     return root.resolve()
-
-
-def _write(package: Package, folder: Path) -> None:
-    """Write all files or none: a process that dies meanwhile leaves a folder that is never used."""
-    making = folder.with_name(f".{folder.name}.{os.getpid()}")
-    shutil.rmtree(making, ignore_errors=True)
-    for name, file in package.files.items():
-        path = PurePosixPath(name)
-        if path.is_absolute() or ".." in path.parts:
-            continue
-        target = making / path
-        target.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-        target.write_bytes(file.content())
-        target.chmod(0o555 if file.executable else 0o444)
-    try:
-        making.rename(folder)
-    except OSError:
-        if not folder.is_dir():
-            raise
-        shutil.rmtree(making, ignore_errors=True)  # another thread was faster
 
 
 def _read(store: Store, digest: str, kind: type[RecordT]) -> RecordT:

@@ -16,11 +16,21 @@ from typing import NamedTuple
 from swarm.capabilities.skills.model import SKILL_FILE, Skill, Skills
 from swarm.capabilities.skills.reader import make_command, read_command, read_skill
 from swarm.core.memo import look_at
-from swarm.definitions.catalogue import project_folders
 from swarm.definitions.grants import Grant
 from swarm.definitions.jsonc import read_table
 from swarm.definitions.opencode import CONFIG_NAMES
-from swarm.definitions.sources import Problem, Unusable, config_folder, is_folder, list_files, resolve, show_place
+from swarm.definitions.plugins.enabled import load_plugins
+from swarm.definitions.plugins.model import Brought, Plugin
+from swarm.definitions.sources import (
+    Problem,
+    Unusable,
+    config_folder,
+    is_folder,
+    list_files,
+    project_folders,
+    resolve,
+    show_place,
+)
 from swarm.permissions.preferences import load_preferences
 
 MAX_TOTAL_BYTES = 24 * 1024 * 1024
@@ -53,6 +63,8 @@ def load_skills(workspace: Path | None, home: Path | None = None, *, trusted: bo
             reading.take(reading.config / name, None, own=True)
         reading.take_configuration(reading.config / "opencode", own=True)
         reading.take_prompts(reading.home / ".codex" / "prompts")
+    for plugin in load_plugins(workspace, home).counting(trusted=trusted):
+        reading.take_plugin(plugin)
     found = reading.merge(trusted)
     if reading.workspace is None or reading.home is None:
         return found
@@ -69,6 +81,16 @@ def _restrict(found: Skills, uses: Mapping[str, str]) -> Skills:
         update = {"by_model": False} if "user-invocable-only" in used else {}
         kept.append(skill.model_copy(update=update | ({"description": ""} if "name-only" in used else {})))
     return found.model_copy(update={"skills": kept})
+
+
+def list_brought(plugin: Plugin) -> Brought:
+    """List the skills and commands of a plugin."""
+    reading = _SkillReader(None, None)
+    reading.take_plugin(plugin)
+    found = reading.merge(True)
+    hidden = [Problem(path=one, message=f"it is hidden by {by}", remedy="Rename one.") for one, by in found.hidden]
+    names = {f"{kind}s": [one.name for one in found.skills if one.kind == kind] for kind in ("skill", "command")}
+    return Brought(names, [*found.problems, *hidden])
 
 
 class _SkillReader:
@@ -99,6 +121,21 @@ class _SkillReader:
     def take_prompts(self, folder: Path) -> None:
         """Take Codex's prompts of the person: commands called `prompts:NAME`."""
         self._take_commands(folder, None, True, "prompts:")
+
+    def take_plugin(self, plugin: Plugin) -> None:
+        """Take a plugin's skills and commands, called `PLUGIN:NAME`."""
+        inside = plugin.folder
+        for folder in plugin.skills:
+            for path in _find_skills(folder) if is_folder(folder) else ():
+                self._read(path, lambda path: read_skill(path, inside, self.name(path), plugin), True)
+        for place in plugin.commands:
+            base = place if is_folder(place) else place.parent
+            for path in list_files(place, (".md",), self.problems) if is_folder(place) else [place]:
+                if path.stem.upper() != "README":
+                    self._read(path, partial(_read_plugin_command, plugin, base, self.name(path)), True)
+        for table in plugin.command_tables:
+            for name, entry in table.content.items():
+                self._add(table.path, partial(make_command, name, entry, self.name(table.path), plugin), True)
 
     def take_configuration(self, folder: Path, *, own: bool) -> None:
         """Take the commands of OpenCode's configuration, and the skills in the folders that it names."""
@@ -173,6 +210,10 @@ class _SkillReader:
             self.found.append(_FoundSkills(*make(), own))
         except Unusable as error:
             self.problems.append(error.as_problem(path))
+
+
+def _read_plugin_command(plugin: Plugin, base: Path, shown: str, path: Path) -> _Made:
+    return read_command(path, base, plugin.folder, shown, plugin=plugin)
 
 
 def _named_folders(value: object, folder: Path) -> list[Path]:

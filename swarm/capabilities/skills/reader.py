@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
-import os
 import re
-import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from swarm.capabilities.skills.model import MAX_DESCRIPTION, Package, Skill, SkillFile
-from swarm.core.memo import look_at
+from swarm.capabilities.skills.model import MAX_DESCRIPTION, Package, Skill
+from swarm.definitions.carried_files import CarriedFile, CarryingLimits, collect_files
 from swarm.definitions.frontmatter import has_frontmatter, parse_frontmatter, split_frontmatter
-from swarm.definitions.sources import Unusable, as_text, read_text, resolve, show, show_path
+from swarm.definitions.names import spell_part
+from swarm.definitions.plugins.model import Plugin
+from swarm.definitions.sources import Unusable, as_text, read_text, resolve, show
 
 MAX_FILES = 500
 MAX_FILE_BYTES = 4 * 1024 * 1024
 MAX_PACKAGE_BYTES = 8 * 1024 * 1024
-_SKIPPED = frozenset({"node_modules", "__pycache__"})
+_LIMITS = CarryingLimits(MAX_FILES, MAX_FILE_BYTES, MAX_PACKAGE_BYTES, frozenset({"node_modules", "__pycache__"}))
 _SPELLINGS = {"whentouse": "when", "argumenthint": "hint", "subtask": "subtask"}
 _WITHOUT_EFFECT = {
     "hooks": "its `hooks` are not run",
@@ -30,36 +29,35 @@ _LINE = re.compile(r"^([A-Za-z][\w-]*):[ \t]*(.+?)[ \t]*$", re.MULTILINE)
 _FALSE = ("false", "no", "off", "0")
 
 
-def read_skill(path: Path, boundary: Path | None, shown: str) -> tuple[Skill, str]:
+def read_skill(path: Path, boundary: Path | None, shown: str, plugin: Plugin | None = None) -> tuple[Skill, str]:
     """Read a skill, with both its names, and its package as JSON. Links out of `boundary` are left out. Raises `Unusable`."""
     _refuse_outside(path, boundary)
     keys, body = _read(path)
-    name = _name_of(keys, path.parent.name)
-    files, left_out = _collect(path.parent, boundary or path.parent)
-    skill, document = _make(keys, body, name, shown, "skill", files, left_out)
-    other = spell_name(path.parent.name)
-    return skill.model_copy(update={"folder": "" if other == name else other}), document
+    other = spell_part(path.parent.name)
+    # A plugin's skill goes by its folder; the folder of a plugin with one skill can have any name.
+    alone = plugin is None or path.parent == plugin.folder
+    name = spell_part(_text(keys, "name")) or other if alone else other
+    files, left_out = collect_files(path.parent, boundary or path.parent, _LIMITS)
+    skill, document = _make(keys, body, name, shown, "skill", files, left_out, plugin)
+    return skill.model_copy(update={"folder": "" if plugin or other == name else other}), document
 
 
-def read_command(path: Path, folder: Path, boundary: Path | None, shown: str, prefix: str = "") -> tuple[Skill, str]:
+def read_command(
+    path: Path, folder: Path, boundary: Path | None, shown: str, prefix: str = "", plugin: Plugin | None = None
+) -> tuple[Skill, str]:
     """Read a command; the folders between its file and `folder` are part of its name. Raises `Unusable`."""
     _refuse_outside(path, boundary)
     keys, body = _read(path)
     parts = path.relative_to(folder).with_suffix("").parts
-    return _make(keys, body, prefix + ":".join(filter(None, map(spell_name, parts))), shown, "command", {}, [])
+    return _make(keys, body, prefix + ":".join(filter(None, map(spell_part, parts))), shown, "command", {}, [], plugin)
 
 
-def make_command(name: str, table: Mapping[str, Any], shown: str) -> tuple[Skill, str]:
-    """Make a command from OpenCode's `command` table. Raises `Unusable`."""
+def make_command(name: str, table: Mapping[str, Any], shown: str, plugin: Plugin | None = None) -> tuple[Skill, str]:
+    """Make a command from an entry of OpenCode's `command` table, or of a plugin's manifest. Raises `Unusable`."""
     body = table.get("template")
     if not isinstance(body, str) or not body.strip():
         raise Unusable(f"the command {show(name)} has no `template`", "Write the prompt there.")
-    return _make(_normalise(table), body, spell_name(name), shown, "command", {}, [])
-
-
-def spell_name(name: str) -> str:
-    """Replace characters that names cannot have."""
-    return re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-.")[:64]
+    return _make(_normalise(table), body, spell_part(name), shown, "command", {}, [], plugin)
 
 
 def _make(
@@ -68,13 +66,16 @@ def _make(
     name: str,
     shown: str,
     kind: Literal["skill", "command"],
-    files: dict[str, SkillFile],
+    files: dict[str, CarriedFile],
     left_out: list[str],
+    plugin: Plugin | None,
 ) -> tuple[Skill, str]:
     if not name:
         raise Unusable("it contains no usable name", "Name it in letters, digits, '-' and '_'.")
     if not body.strip():
         raise Unusable("it has no text below its frontmatter", "Write the instructions there.")
+    if plugin is not None:
+        name, body = f"{plugin.name}:{name}", plugin.in_text(body)
     package = Package(name=name, body=body.strip("\n"), files=files, left_out=left_out)
     document = package.model_dump_json()
     described = " ".join(filter(None, [_text(keys, "description"), _text(keys, "when")]))
@@ -117,10 +118,6 @@ def _normalise(table: Mapping[str, Any]) -> dict[str, Any]:
     return {_SPELLINGS.get(key, key): value for key, value in plain.items()}
 
 
-def _name_of(keys: Mapping[str, Any], folder: str) -> str:
-    return spell_name(_text(keys, "name")) or spell_name(folder)
-
-
 def _text(keys: Mapping[str, Any], key: str) -> str:
     value = keys.get(key)
     if isinstance(value, list):
@@ -151,38 +148,3 @@ def _refuse_outside(path: Path, boundary: Path | None) -> None:
     # A clone must not be able to send another file of the person's to a model.
     if boundary is not None and not resolve(path).is_relative_to(resolve(boundary)):
         raise Unusable("it is a link that leads out of the project", "Put the file there itself.")
-
-
-def _collect(folder: Path, boundary: Path) -> tuple[dict[str, SkillFile], list[str]]:
-    """Collect the files of a skill, and the omitted ones with the reason."""
-    found: dict[str, SkillFile] = {}
-    left_out: list[str] = []
-    room, real = MAX_PACKAGE_BYTES, resolve(boundary)
-    for path in _walk(folder):
-        name = show_path(path.relative_to(folder))
-        look_at(path)
-        try:
-            status = path.stat()
-            if not resolve(path).is_relative_to(real):
-                left_out.append(f"{name}: a link to a file outside")
-            elif not stat.S_ISREG(status.st_mode):
-                left_out.append(f"{name}: no regular file")
-            elif len(found) >= MAX_FILES or status.st_size > min(room, MAX_FILE_BYTES):
-                left_out.append(f"{name}: too large or too many ({status.st_size:,} bytes)")
-            else:
-                data = path.read_bytes()
-                room -= len(data)
-                found[name] = SkillFile(
-                    data=base64.b64encode(data).decode("ascii"), executable=bool(status.st_mode & stat.S_IXUSR)
-                )
-        except OSError as error:
-            left_out.append(f"{name}: {error.strerror}")
-    return found, left_out[:20]
-
-
-def _walk(folder: Path) -> Iterator[Path]:
-    """Yield every file below, sorted, without hidden ones, which may hold secrets."""
-    for current, folders, names in os.walk(folder):
-        look_at(current)
-        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _SKIPPED)
-        yield from (Path(current) / name for name in sorted(names) if not name.startswith("."))

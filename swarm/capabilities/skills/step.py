@@ -14,6 +14,7 @@ from swarm.definitions.tools import ToolRow
 from swarm.runtime.approvals import judge_call
 from swarm.runtime.steps import Offer, Step
 from swarm.tools import ToolContext
+from swarm.workspace import SKILL_PREFIX
 
 
 class SkillsStep(Step):
@@ -34,7 +35,7 @@ class SkillsStep(Step):
         return self._skills.names_of(row, given)
 
     def equip(self, context: ToolContext) -> None:
-        context.skill_file = lambda path: read_file(context, path)
+        context.carried_files[SKILL_PREFIX] = lambda path: read_file(context, path)
         context.refuse_skill = self._refuse
 
     def before_run(self, context: ToolContext, row: ToolRow, given: dict[str, Any]) -> None:

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from swarm.core.memo import look_at
-from swarm.definitions.catalogue import project_folders
 from swarm.definitions.grants import Grant
 from swarm.definitions.jsonc import WORKSPACE_SETTINGS, read_table
 from swarm.definitions.mcp.formats import Dialect, Unreadable, read_entry
@@ -25,7 +24,18 @@ from swarm.definitions.mcp.servers import Scope, Server, describe_use, server_of
 from swarm.definitions.model import AgentDefinition
 from swarm.definitions.names import canonical_tool, split_pattern
 from swarm.definitions.opencode import CONFIG_NAMES
-from swarm.definitions.sources import Problem, Unusable, enumerate_briefly, read_text, show, show_path, show_place
+from swarm.definitions.plugins.enabled import load_plugins
+from swarm.definitions.plugins.model import Plugin
+from swarm.definitions.sources import (
+    Problem,
+    Unusable,
+    enumerate_briefly,
+    project_folders,
+    read_text,
+    show,
+    show_path,
+    show_place,
+)
 from swarm.definitions.tools import matches_tool
 
 MAX_SERVERS = 100
@@ -35,6 +45,7 @@ _STATE_FILE = ".claude.json"
 """Claude Code's state file, which holds a person's servers among other data. It can be large."""
 _MAX_STATE_BYTES = 256 * 1024 * 1024
 _OPENCODE = tuple(reversed(CONFIG_NAMES))
+_CONFIGURE = "Configure the server by hand, with `swarm mcp add`."
 _SETTINGS = WORKSPACE_SETTINGS[::-1]
 
 
@@ -78,6 +89,15 @@ def load_servers(workspace: Path, home: Path, *, trusted: bool = False) -> Confi
     ]:
         reading.read_file(path, dialect, "user")
     reading.read_state(nearest=False)
+    for plugin in load_plugins(workspace, home).counting(trusted=trusted):
+        reading.read_plugin(plugin)
+    return reading.finish()
+
+
+def read_plugin_servers(plugin: Plugin, home: Path) -> Configured:
+    """Read the servers of one plugin. Never raises."""
+    reading = _ServerReader(plugin.folder, home, True)
+    reading.read_plugin(plugin)
     return reading.finish()
 
 
@@ -157,6 +177,29 @@ class _ServerReader:
             self.refused["project"] |= set(map(str, disabled)) if isinstance(disabled, list) else set()
         self._take_all(content.get("mcpServers"), path, "mcpServers", "claude", "user")
 
+    def read_plugin(self, plugin: Plugin) -> None:
+        """Read the servers of a plugin, called `plugin:PLUGIN:NAME`; one that runs the same as a server in force is left out."""
+        variables = {
+            f"CLAUDE_{name}": plugin.in_server(f"${{CLAUDE_{name}}}") for name in ("PLUGIN_ROOT", "PLUGIN_DATA")
+        }
+        for path, table in plugin.servers:
+            for name, entry in list(table.items())[:MAX_SERVERS]:
+                if isinstance(entry, Mapping):
+                    entry = plugin.in_server(entry)
+                    if "${user_config." in json.dumps(entry):
+                        self._report(
+                            path,
+                            f"the MCP server {show(name)} needs values that a person gives (`userConfig`)",
+                            _CONFIGURE,
+                        )
+                        continue
+                    if "command" in entry:
+                        given = entry.get("env")
+                        entry = {**entry, "env": {**variables, **given} if isinstance(given, Mapping) else variables}
+                    if any(_is_same(entry, one) for one in self.taken.values() if one is not None):
+                        continue
+                self._take(f"plugin:{plugin.name}:{name}", entry, path, "claude", "user")
+
     def _take_all(self, table: Any, path: Path, key: str, dialect: Dialect, scope: Scope) -> None:
         if table is None:
             return
@@ -214,6 +257,12 @@ class _ServerReader:
 
     def _report(self, path: Path, message: str, remedy: str) -> None:
         self.problems.append(Problem(path=show_path(path), message=message, remedy=remedy))
+
+
+def _is_same(entry: Mapping[str, Any], server: Server) -> bool:
+    """Report whether an entry runs the program, or reaches the URL, of a server."""
+    words = [entry.get("command"), *(entry.get("args") or ())] if isinstance(entry.get("args"), list | None) else []
+    return entry.get("url") == server.url if server.url else words == [server.command, *server.args]
 
 
 def _flatten(table: Mapping[str, Any]) -> Mapping[str, Any]:

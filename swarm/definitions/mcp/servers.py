@@ -19,6 +19,7 @@ from swarm.core.errors import ConfigurationError
 from swarm.core.formats import Formatted
 from swarm.core.settings import Settings
 from swarm.core.tags import split_tags
+from swarm.definitions.plugins.words import DATA, FOLDERS
 
 Transport = Literal["stdio", "http", "sse"]
 """A process with pipes, one URL for requests (streamable HTTP), or its older form with two URLs."""
@@ -109,8 +110,8 @@ class Server(BaseModel):
 
     @property
     def needed_variables(self) -> list[str]:
-        """Variables without a default."""
-        return [name for name, default in self.variables.items() if default is None]
+        """Variables without a default, besides the folders of plugins."""
+        return [name for name, default in self.variables.items() if default is None and name not in (FOLDERS, DATA)]
 
     def offers(self, tool: str) -> bool:
         """Report whether the configuration offers the tool, given the server's own name for it."""

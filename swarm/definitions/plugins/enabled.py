@@ -1,0 +1,334 @@
+"""Finds the plugins for a workspace: added here or installed with another system, and enabled.
+
+Settings of the person enable and disable plugins; what a workspace's settings choose is a `Grant` over the plugin's content. Of two
+plugins of one name the first counts: those added here come first, then those of Claude Code, Codex and Copilot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from swarm.core.memo import Memo, look_at
+from swarm.definitions.codex import read_codex_table
+from swarm.definitions.grants import Grant
+from swarm.definitions.jsonc import OWN_SETTINGS, WORKSPACE_SETTINGS, read_table
+from swarm.definitions.plugins.installed import RECORD, PinnedPlugin, plugins_home, read_pinned
+from swarm.definitions.plugins.manifest import inside_folder, read_plugin
+from swarm.definitions.plugins.marketplaces import Marketplace, find_marketplace, read_marketplace
+from swarm.definitions.plugins.model import NAME, Plugin, Plugins
+from swarm.definitions.sources import (
+    Problem,
+    Unusable,
+    enumerate_briefly,
+    is_folder,
+    project_folders,
+    resolve,
+    show,
+    show_path,
+    show_place,
+)
+
+_CLAUDE, _COPILOT, _CODEX = ".claude/plugins", ".copilot/installed-plugins", ".codex/plugins/cache"
+_OWN_SWITCHES = (*OWN_SETTINGS, ".copilot/settings.json", ".copilot/config.json")
+_WORKSPACE_SWITCHES = (".github/copilot/settings.json", *WORKSPACE_SETTINGS)
+_MAX_DEPTH = 8
+_plugins = Memo[Plugins](64)
+_read = Memo[Plugin](256)
+
+
+class _Switch(NamedTuple):
+    on: bool
+    source: str
+
+
+class _Place(NamedTuple):
+    """The place of a plugin, as a system's files say."""
+
+    folder: Path
+    system: str
+    pinned: PinnedPlugin | None = None
+    entry: Mapping[str, Any] | None = None
+    commit: str = ""
+
+
+def load_plugins(workspace: Path | None, home: Path | None = None) -> Plugins:
+    """Find the plugins for a workspace; never raises because of a file's content."""
+    try:
+        base = home or Path.home()
+    except RuntimeError:
+        return Plugins()  # a user without a home
+    key = (workspace, base, plugins_home(base))
+    return _plugins.get(key, lambda: _PluginFinder(workspace, base).find())
+
+
+def load_markets(workspace: Path | None, home: Path) -> Mapping[str, Marketplace]:
+    """Find the marketplaces that the person or the workspace knows, by name; never raises because of a file's content."""
+    return _PluginFinder(workspace, home).find_markets()
+
+
+class _PluginFinder:
+    def __init__(self, workspace: Path | None, home: Path) -> None:
+        self._home = home
+        folders = project_folders(workspace)
+        self._workspace = folders[0] if folders else None
+        self._root = folders[-1] if folders and folders[-1] != home else None
+        self._folders = [folder for folder in folders if folder != home]
+        self.problems: list[Problem] = []
+        self._own: dict[str, _Switch] = {}
+        self._theirs: dict[str, _Switch] = {}
+        self._places: dict[str, _Place] = {}
+        self._markets: dict[str, Marketplace] = {}
+        self._their_markets: dict[str, Marketplace] = {}
+        self._live: set[str] = set()
+        """Marketplaces whose plugins Claude Code reads from their own folder, not from its copy."""
+
+    def find_markets(self) -> Mapping[str, Marketplace]:
+        """Read all files that name marketplaces."""
+        self._read_settings()
+        self._read_markets()
+        return {**self._their_markets, **self._markets}
+
+    def find(self) -> Plugins:
+        """Read all files that enable or hold plugins."""
+        self.find_markets()
+        self._read_places()
+        given: list[Plugin] = []
+        absent: list[tuple[str, str]] = []
+        ids = [*self._places, *self._own, *self._theirs]
+        for one in dict.fromkeys(ids):
+            own, theirs = self._own.get(one), self._theirs.get(one)
+            chosen = own.on if own is not None else one in self._places and self._places[one].pinned is not None
+            if not chosen and not (theirs is not None and theirs.on):
+                continue
+            place = self._places.get(one) or self._in_market(one)
+            if place is None:
+                absent.append((one, next(switch.source for switch in (own, theirs) if switch and switch.on)))
+                continue
+            plugin = self._load(one, place)
+            if plugin is None:
+                continue
+            if plugin.in_workspace and chosen:
+                chosen, theirs = False, theirs or own  # its content came with the repository
+            enabled_by = theirs.source if not chosen and theirs is not None else ""
+            disabled_by = theirs.source if chosen and theirs is not None and not theirs.on else ""
+            given.append(replace(plugin, enabled_by=enabled_by, disabled_by=disabled_by))
+        found = self._first_of_each_name(given)
+        off = [(one, switch.source) for one, switch in self._own.items() if not switch.on]
+        grants = [_grant(one) for one in found if one.enabled_by or one.disabled_by]
+        return Plugins(tuple(found), tuple(self.problems), tuple(absent), tuple(off), tuple(grants))
+
+    def _first_of_each_name(self, given: list[Plugin]) -> list[Plugin]:
+        """Return the plugins that no other one hides; a workspace's choice hides none of the person's."""
+        found: dict[str, Plugin] = {}
+        for one in sorted(given, key=lambda one: bool(one.enabled_by)):
+            if found.setdefault(one.name.casefold(), one) is not one:
+                self._report(one.folder, f"the plugin {one.id} is hidden by another one of its name", "Disable one.")
+        return list(found.values())
+
+    # -- settings ------------------------------------------------------------------------------------------
+
+    def _read_settings(self) -> None:
+        for path in (self._home / name for name in _OWN_SWITCHES):
+            self._take_switches(path, self._own)
+        self._take_codex(self._home / ".codex/config.toml")
+        for folder in reversed(self._folders):
+            for path in (folder / name for name in _WORKSPACE_SWITCHES):
+                self._take_switches(path, self._theirs)
+
+    def _take_switches(self, path: Path, switches: dict[str, _Switch]) -> None:
+        try:
+            content = read_table(path)
+        except Unusable:
+            return  # the reader of permissions reports it
+        table = content.get("enabledPlugins")
+        for name, value in table.items() if isinstance(table, Mapping) else ():
+            if isinstance(value, bool) and _is_id(name):
+                switches[str(name)] = _Switch(value, self._show(path))
+            else:
+                self._report(path, f"`enabledPlugins` has {show(name)}, which is not used", "Write NAME@MARKETPLACE.")
+        known = content.get("extraKnownMarketplaces")
+        for name, about in known.items() if isinstance(known, Mapping) else ():
+            source = about.get("source") if isinstance(about, Mapping) else None
+            given = source.get("path") if isinstance(source, Mapping) else None
+            if isinstance(source, Mapping) and source.get("source") in ("directory", "file") and isinstance(given, str):
+                base = path.parent.parent
+                try:
+                    inside = base / given if switches is self._own else inside_folder(base, given)
+                except Unusable as error:
+                    self._report(path, f"the marketplace {show(name)}: {error.message}", error.remedy)
+                    continue
+                self._take_market(inside, self._markets if switches is self._own else self._their_markets, str(name))
+
+    def _take_codex(self, path: Path) -> None:
+        try:
+            table = read_codex_table(path).get("plugins")
+        except Unusable:
+            return  # the reader of its agents reports it
+        for name, about in table.items() if isinstance(table, Mapping) else ():
+            if _is_id(name) and isinstance(about, Mapping):
+                self._own.setdefault(name, _Switch(about.get("enabled") is not False, self._show(path)))
+
+    # -- places --------------------------------------------------------------------------------------------
+
+    def _read_markets(self) -> None:
+        known = self._table(self._home / _CLAUDE / "known_marketplaces.json")
+        for name, about in known.items():
+            place = about.get("installLocation") if isinstance(about, Mapping) else None
+            if isinstance(place, str):
+                self._take_market(Path(place), self._markets, str(name))
+                source = about.get("source")
+                if isinstance(source, Mapping) and source.get("source") == "directory":
+                    self._live.add(str(name))
+        for folder in self._folders:
+            if find_marketplace(folder) is not None:
+                self._take_market(folder, self._their_markets)
+
+    def _take_market(self, place: Path, markets: dict[str, Marketplace], name: str = "") -> None:
+        try:
+            market = read_marketplace(place)
+        except Unusable as error:
+            if name and place.exists():
+                self.problems.append(error.as_problem(place))
+            return
+        markets.setdefault(name or market.name, market)
+
+    def _read_places(self) -> None:
+        try:
+            for one, pinned in read_pinned(self._home).items():
+                folder = plugins_home(self._home) / Path(pinned.folder).name
+                self._places[one] = _Place(folder, pinned.system, pinned, pinned.entry, pinned.commit)
+        except Unusable as error:
+            self.problems.append(error.as_problem(plugins_home(self._home) / RECORD))
+        self._read_claude()
+        for one in (*self._own, *self._theirs):
+            name, _, market = one.partition("@")
+            if versions := _versions(self._home / _CODEX / market / name):
+                self._places.setdefault(one, _Place(versions[-1], "codex", entry=self._entry(one)))
+            if market and is_folder(folder := self._home / _COPILOT / market / name):
+                self._places.setdefault(one, _Place(folder, "copilot", entry=self._entry(one)))
+
+    def _read_claude(self) -> None:
+        table = self._table(self._home / _CLAUDE / "installed_plugins.json").get("plugins")
+        for one, installs in table.items() if isinstance(table, Mapping) else ():
+            listed = installs if isinstance(installs, list) else [installs]
+            fitting = [about for about in listed if isinstance(about, Mapping) and self._fits(about)]
+            # Of several installations the workspace's own comes first.
+            fitting.sort(key=lambda about: about.get("scope", "user") == "user")
+            if fitting and _is_id(one):
+                about = fitting[0]
+                commit = about.get("gitCommitSha")
+                place = _Place(Path(str(about["installPath"])), "claude", None, self._entry(str(one)))
+                if one.partition("@")[2] in self._live:
+                    place = self._in_market(one) or place
+                if is_folder(place.folder):
+                    self._places.setdefault(str(one), place._replace(commit=commit if isinstance(commit, str) else ""))
+
+    def _fits(self, about: Mapping[str, Any]) -> bool:
+        project = about.get("projectPath")
+        here = self._workspace is not None and isinstance(project, str) and self._workspace.is_relative_to(project)
+        return isinstance(about.get("installPath"), str) and (project is None or here)
+
+    def _entry(self, one: str) -> Mapping[str, Any] | None:
+        name, _, market = one.partition("@")
+        return self._markets[market].entries.get(name) if market in self._markets else None
+
+    def _in_market(self, one: str) -> _Place | None:
+        """Return the place of a plugin that is used where its marketplace has it."""
+        name, _, market = one.partition("@")
+        # A repository's marketplace never stands for one of the person's.
+        known = self._markets.get(market) or self._their_markets.get(market)
+        try:
+            folder = known.find(name).folder if known is not None else None
+        except Unusable as error:
+            self._report(
+                known.folder if known is not None else self._home, f"the plugin {one}: {error.message}", error.remedy
+            )
+            return None
+        if known is None or folder is None or not is_folder(folder):
+            return None
+        return _Place(folder, "claude", entry=known.entries[name])
+
+    # -- one plugin ----------------------------------------------------------------------------------------
+
+    def _load(self, one: str, place: _Place) -> Plugin | None:
+        name, _, market = one.partition("@")
+        entry = dict(place.entry or {})
+        read = partial(read_plugin, place.folder, name=name, entry=entry, system=place.system)
+        try:
+            plugin = _read.get((place.folder, name, place.system, repr(entry)), read)
+            if place.pinned is not None and plugin.digest != place.pinned.digest:
+                raise Unusable("its content has changed since it was added", "Add it again with `swarm plugins add`.")
+        except Unusable as error:
+            self.problems.append(
+                Problem(
+                    path=show_path(place.folder),
+                    message=f"the plugin {one} is left out: {error.message}",
+                    remedy=error.remedy,
+                    line=error.line,
+                )
+            )
+            return None
+        inside = self._root is not None and resolve(place.folder).is_relative_to(resolve(self._root))
+        return replace(plugin, market=market, commit=place.commit, in_workspace=inside)
+
+    def _table(self, path: Path) -> Mapping[str, Any]:
+        try:
+            return read_table(path)
+        except Unusable as error:
+            self.problems.append(error.as_problem(path))
+            return {}
+
+    def _show(self, path: Path) -> str:
+        return show_place(path, self._workspace, self._home)
+
+    def _report(self, path: Path, message: str, remedy: str) -> None:
+        self.problems.append(Problem(path=show_path(path), message=message, remedy=remedy))
+
+
+def _is_id(name: object) -> bool:
+    parts = name.split("@") if isinstance(name, str) else []
+    return 1 <= len(parts) <= 2 and all(NAME.fullmatch(part) for part in parts)
+
+
+def _versions(folder: Path) -> list[Path]:
+    """Return the folders of a plugin's versions, the newest last."""
+    look_at(folder)
+    try:
+        found = [path for path in folder.iterdir() if is_folder(path)]
+        return sorted(found, key=lambda path: path.stat().st_mtime_ns)
+    except OSError:
+        return []
+
+
+def _grant(plugin: Plugin) -> Grant:
+    """Return the grant that a workspace's choice of a plugin needs: over the content of all that it brings."""
+    if plugin.disabled_by:
+        return Grant(text=f"your plugin {plugin.id} is switched off", source=plugin.disabled_by, content=plugin.id)
+    runs = enumerate_briefly(list(_programs(plugin)))
+    text = f"the plugin {plugin.id}, as it is now, is enabled{f'; it runs {runs}' if runs else ''}"
+    return Grant(text=text, source=plugin.enabled_by, content=plugin.digest)
+
+
+def _programs(plugin: Plugin) -> Iterator[str]:
+    """Yield the programs and addresses that a plugin's hooks and servers name, as written."""
+    for table in (*plugin.hooks, *plugin.servers):
+        yield from dict.fromkeys(_named(table.content))
+
+
+def _named(value: Any, depth: int = 0) -> Iterator[str]:
+    if depth > _MAX_DEPTH:
+        return
+    if isinstance(value, Mapping):
+        line = [value.get("command") or value.get("url") or "", *_words(value.get("args"))]
+        yield from [" ".join(map(str, line))] if line[0] else []
+        yield from (text for one in value.values() for text in _named(one, depth + 1))
+    elif isinstance(value, list):
+        yield from (text for one in value for text in _named(one, depth + 1))
+
+
+def _words(args: Any) -> list[Any]:
+    return args if isinstance(args, list) else []
