@@ -101,17 +101,18 @@ class Server(BaseModel):
 
     @property
     def variables(self) -> dict[str, str | None]:
-        """The worker's variables that the server uses, with their defaults; None if there is no default."""
+        """The worker's variables that the server uses, besides plugins' folders, with their defaults; None if there is none."""
         found: dict[str, str | None] = {}
         for match in (match for text in self._texts() for match in _VARIABLE.finditer(text)):
             name, default = match[1], match[2]
-            found[name] = default if found.get(name, default) is not None else None
+            if name not in (FOLDERS, DATA):
+                found[name] = default if found.get(name, default) is not None else None
         return found
 
     @property
     def needed_variables(self) -> list[str]:
-        """Variables without a default, besides the folders of plugins."""
-        return [name for name, default in self.variables.items() if default is None and name not in (FOLDERS, DATA)]
+        """Variables without a default."""
+        return [name for name, default in self.variables.items() if default is None]
 
     def offers(self, tool: str) -> bool:
         """Report whether the configuration offers the tool, given the server's own name for it."""
