@@ -23,6 +23,7 @@ NAMES = (
     "journal",
     "durability",
     "parked",
+    "archive",
     "giant",
     "governor",
     "starts",
@@ -51,6 +52,7 @@ def main() -> int:
     parser.add_argument(
         "--agents", type=int, default=20_000, help="how many agents `parked` and `giant` make (up to 100000)"
     )
+    parser.add_argument("--jobs", type=int, default=10_000, help="how many jobs `archive` makes")
     parser.add_argument("--concurrency", type=int, default=64, help="pool processes of `throughput`")
     parser.add_argument("--accept", action="store_true", help="make what `counts` finds the budgets")
     parser.add_argument(

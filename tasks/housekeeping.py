@@ -35,26 +35,35 @@ DISK_SECONDS = 1.0
 """Interval between looks at the disk."""
 CLEAN_SECONDS, CLEAN_AGAIN_SECONDS = 60.0, 10.0
 """Intervals between cleanings, and while the disk has less free space than its reserve."""
-_LEFTOVERS_SECONDS = 600.0
+_OBJECTS_SECONDS = 600.0
 
 
-class Leftovers:
-    """Deletes objects that nothing needs any more, in a process of its own: a library for them may not survive a later fork."""
+class ObjectsCare:
+    """Archives jobs that are due and deletes the objects of forgotten ones.
+
+    Each in a process of its own: a library for them may not survive a later fork.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def __call__(self) -> None:
+        if self._store.archive.has_due():
+            _run("archive", "--due")
         if Forgetting(self._store.keyspace).has_orphans():
-            done = subprocess.run(
-                [sys.executable, "-P", "-m", "swarm", "forget", "--leftovers"],
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=_LEFTOVERS_SECONDS,
-            )
-            if done.returncode:
-                log.warning("objects.left", why=done.stderr.strip()[-500:])
+            _run("forget", "--leftovers")
+
+
+def _run(*command: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "swarm", *command],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=_OBJECTS_SECONDS,
+    )
+    if done.returncode:
+        log.warning("objects.left", command=" ".join(command), why=done.stderr.strip()[-500:])
 
 
 class Housekeeper:

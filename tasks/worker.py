@@ -38,7 +38,14 @@ from swarm.tasks.consumer import TimerCare, obey_drain
 from swarm.tasks.consumer_guard import LOOK_SECONDS, Hearing, Silence, list_queued
 from swarm.tasks.fetcher import FETCH_SECONDS, Fetching, Rung
 from swarm.tasks.host import HubWatch
-from swarm.tasks.housekeeping import CLEAN_SECONDS, DISK_SECONDS, SPARE_SECONDS, Housekeeper, Leftovers, SpareCheckouts
+from swarm.tasks.housekeeping import (
+    CLEAN_SECONDS,
+    DISK_SECONDS,
+    SPARE_SECONDS,
+    Housekeeper,
+    ObjectsCare,
+    SpareCheckouts,
+)
 from swarm.tasks.publish import STOP_COMMAND, TASK_NAME, carry_out, settle
 from swarm.tasks.thread_pool import choose_pool
 from swarm.tools.background import kill_orphans
@@ -210,7 +217,7 @@ class Housekeeping(bootsteps.StartStopStep):  # type: ignore[misc]
         if settings.hub is not None:
             watch = HubWatch(settings, process.runtime().store)
             self._spawn("hub", watch.every_seconds, watch, at_once=True)
-        self._spawn("leftovers", CLEAN_SECONDS, Leftovers(process.runtime().store))
+        self._spawn("objects", CLEAN_SECONDS, ObjectsCare(process.runtime().store))
         for name, url in settings.brokers.items():
             self._spawn(f"callbacks-{name}", PUBLISH_SECONDS, Publishing(process.runtime().store, name, url))
         for addition in process.runtime().additions:

@@ -41,6 +41,7 @@ SECTIONS = {
         "replay": "replay:replay",
         "export": "replay:export_job",
         "import": "replay:import_job",
+        "archive": "archive:archive",
         "forget": "forget:forget",
         "usage": "usage:show_usage",
     },

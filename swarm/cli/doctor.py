@@ -48,6 +48,8 @@ from swarm.tools.ripgrep import find_ripgrep
 
 _OLDEST_PYTHON = (3, 11)
 _SHOWN_LACKS = 20
+_LATE_SECONDS = 900.0
+"""Time that workers have for a job that is due for the archive."""
 _TROUBLE = (SwarmError, RedisError, OSError)
 
 
@@ -96,6 +98,7 @@ def run_checks(settings: Settings) -> list[Check]:
         _check_served,
         _check_models,
         _check_callbacks,
+        check_archive,
         _check_tools,
         _check_servers,
     ]
@@ -322,6 +325,21 @@ def _check_callbacks(settings: Settings) -> Check:
         return Check("other brokers", False, "unknown", str(error), needed=False)
     found = "; ".join(explain_stranded(broker, jobs) for broker, jobs in stranded.items())
     return Check("other brokers", not found, found or "nothing is left there", NAME_BROKER, needed=False)
+
+
+def check_archive(settings: Settings) -> Check:
+    """Check whether jobs that are due reach the archive. What does not stays in Redis."""
+    try:
+        archive = Swarm(settings).store.archive if read_redis_status(settings).running else None
+        trouble = archive.trouble() if archive else ""
+        late = archive.count_due(_LATE_SECONDS) if archive else 0
+    except _TROUBLE as error:
+        return Check("archive", False, "unknown", str(error), needed=False)
+    if not trouble and not late:
+        return Check("archive", True, "no job waits for it")
+    found = f"{show_number(late, 'job')} should have been archived: " if late else ""
+    remedy = "these jobs stay in Redis, whole, until a worker can archive them; `swarm archive --due` tries it here"
+    return Check("archive", False, found + (trouble or "no worker does it"), remedy, needed=False)
 
 
 def _check_tools(settings: Settings) -> Check:

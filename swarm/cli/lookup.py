@@ -31,8 +31,8 @@ def open_swarm() -> Iterator[Swarm]:
         yield swarm
 
 
-def find_job(swarm: Swarm, text: str | None) -> Job:
-    """Find the job with this id or unique prefix of it, or of its root agent's id.
+def find_job(swarm: Swarm, text: str | None, *, archived: bool = False) -> Job:
+    """Find the job with this id or unique prefix of it, or of its root agent's id; it may stay in the archive if `archived`.
 
     Nothing or `@last` means the newest job, `@2` the one before it, and so on. Raises `UnknownAgent` if there is none, and
     `ConfigurationError` if the text is ambiguous.
@@ -42,7 +42,8 @@ def find_job(swarm: Swarm, text: str | None) -> Job:
     if text.startswith("agent-"):
         return swarm.job(swarm.agent(find_agent(swarm, text)).job_id)
     matches = [job_id for job_id in swarm.store.jobs.ids() if _begins(job_id, text)]
-    return swarm.job(_only(matches, text, "job", "`swarm jobs` lists them"))
+    found = _only(matches, text, "job", "`swarm jobs` lists them")
+    return Job(swarm, found) if archived else swarm.job(found)
 
 
 def find_agent(swarm: Swarm, text: str | None) -> str:
@@ -54,7 +55,8 @@ def find_agent(swarm: Swarm, text: str | None) -> str:
         return find_job(swarm, text).view().root_id
     jobs = swarm.store.jobs.ids()
     matches = [] if text.startswith("agent-") else [job_id for job_id in jobs if _begins(job_id, text)]
-    matches += [agent_id for agent_id in swarm.store.agents.ids(jobs) if _begins(agent_id, text)]
+    known = {*swarm.store.agents.ids(jobs), *swarm.store.archive.agent_ids()}
+    matches += sorted(agent_id for agent_id in known if _begins(agent_id, text))
     found = _only(matches, text, "job or agent", "`swarm jobs` and `swarm tree JOB` list them")
     return swarm.job(found).view().root_id if found.startswith("job-") else found
 

@@ -16,6 +16,7 @@ from swarm.client.swarm import Swarm
 from swarm.core.errors import QuestionClosed, UnknownQuestion
 from swarm.core.records import AgentView, JobView
 from swarm.store.external_events import KEEP_SECONDS, MAX_KEEP_SECONDS, ExternalEvent
+from swarm.store.forgetting import Forgetting
 from swarm.store.questions import Question
 
 ACTS = Table()
@@ -39,6 +40,12 @@ class StartedMap(BaseModel):
     map: MapView
     warnings: list[str]
     """Entries of settings files that could not be used."""
+
+
+class ForgottenJob(BaseModel):
+    """A removed job; workers delete its objects soon."""
+
+    job_id: str
 
 
 class CancelledAgent(BaseModel):
@@ -118,6 +125,13 @@ def cancel_job(call: Invocation, job: JobId, reason: Reason = "") -> JobView:
     found = call.swarm.job(job)
     found.cancel(_reason(call, reason), by=call.by)
     return found.view()
+
+
+@ACTS.post("/jobs/{job}/forget", "forget")
+def forget_job(call: Invocation, job: JobId) -> ForgottenJob:
+    """Remove an ended job wholly, also from the archive: records, journals, outputs, objects. Results that a map has recorded stay."""
+    Forgetting(call.swarm.store.keyspace).forget(job)
+    return ForgottenJob(job_id=job)
 
 
 @ACTS.post("/agents/{agent}/cancel", "cancel")

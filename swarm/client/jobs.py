@@ -56,7 +56,7 @@ class Job(Messages):
 
     def agents(self) -> list[AgentView]:
         """All agents in their current state, oldest first; the root is the first."""
-        records = self._store.agents.of(self.id)
+        records = self._recalled.agents.of(self.id)
         # Workers are looked up only while an agent waits for one.
         workers = self._swarm.workers() if any(one.state == "queued" for one in records) else None
         return [show_lack(record, workers) for record in records]
@@ -84,7 +84,7 @@ class Job(Messages):
         over = False
 
         def ask() -> tuple[list[tuple[str, dict[str, str]]], bool]:
-            found = self._store.streams.wait(("events", self.id), after, 0 if over else idle_seconds)
+            found = self._recalled.streams.wait(("events", self.id), after, 0 if over else idle_seconds)
             # The end may have been trimmed, or the job may have expired meanwhile.
             return found, not found and self._has_ended(told=over)
 
@@ -169,10 +169,10 @@ class Job(Messages):
     def _board(self) -> Board:
         from swarm.capabilities.team.board import Board
 
-        return Board(self._store.keyspace, self.id)
+        return Board(self._recalled.keyspace, self.id)
 
     @property
     def _pad(self) -> Pad:
         from swarm.capabilities.team.scratchpad import Pad
 
-        return Pad(self._store.keyspace, self.id)
+        return Pad(self._recalled.keyspace, self.id)

@@ -160,7 +160,7 @@ class PreparedMap:
     retries: int
     budget_usd: float | None
 
-    def record(self, retention_seconds: float) -> dict[str, Any]:
+    def record(self, settings: Settings) -> dict[str, Any]:
         """The map's record, shared by all its lines."""
         spec = clean(self.job.spec)
         agent = {name: value for name, value in agent_fields(spec).items() if name not in ("spec", "label")}
@@ -169,9 +169,9 @@ class PreparedMap:
             "workspace": str(self.job.folder),
             "max_running": self.max_running,
             "budget": "" if self.budget_usd is None else round(self.budget_usd * NANO),
-            "retention": int(retention_seconds),
+            "retention": int(settings.retention_seconds),
             "seconds": "" if spec.limits.timeout_seconds is None else spec.limits.timeout_seconds,
-            "job": json.dumps(job_fields(spec, **self.job.terms(retention_seconds))),
+            "job": json.dumps(job_fields(spec, **self.job.terms(settings))),
             "agent": json.dumps(agent),
             "spec": spec.model_dump_json(exclude=_OWN | (_OWN_FILES if has_own_files(spec) else set())),
         }
@@ -204,7 +204,7 @@ def place_map(swarm: Swarm, prepared: PreparedMap) -> Map:
     """Start a map; it is durable on return. Raises `RedisUnavailable`, and `GitFailed` if files cannot be sent to the hub."""
     map_id, job, settings = new_map_id(), prepared.job, swarm.settings
     catalogue, carried = job.project.catalogue_text, job.documents
-    record = prepared.record(settings.retention_seconds) | {
+    record = prepared.record(settings) | {
         "definitions": digest_of(catalogue),
         "carried": json.dumps({name: digest_of(text) for name, text in carried.items()}) if carried else "",
     }

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from pydantic import BaseModel
 
-from swarm.core.errors import JobLost, MailboxFull, ReceiverEnded, UnknownAgent, UnreadableRecord
+from swarm.core.errors import JobLost, MailboxFull, MessageRefused, ReceiverEnded, UnknownAgent, UnreadableRecord
 from swarm.mailbox import USER, Message, Receiver, check_body, position_of
 from swarm.store.documents import read_record
 from swarm.store.outage import Outage, follow
@@ -59,6 +59,12 @@ class Messages:
         self._store, self.id, self._tell = store, job_id, tell
         self._outage = outage or Outage(lambda what: None, who=job_id)
 
+    @property
+    def _recalled(self) -> Store:
+        """The store, with the job in it if it was in the archive."""
+        self._store.archive.recall(self.id)
+        return self._store
+
     def send(self, to: str, text: str, *, reply_to: str = "") -> str:
         """Write to agents of the job as its person: `to` is a name, an id, `root`, or `*` for all live agents.
 
@@ -69,7 +75,7 @@ class Messages:
 
     def deliver(self, to: str, text: str, *, reply_to: str = "") -> Delivery:
         """Send like `send`, and return who did and did not get the message."""
-        receivers = self._store.mail.directory(self.id).find(to, self.id)
+        receivers = self._find_receivers(to)
         outgoing = OutgoingMessage(
             job=self.id,
             sender=self.id,
@@ -86,6 +92,12 @@ class Messages:
             is_last = first + DELIVERIES_AT_ONCE >= len(receivers)
             ids |= self._send_part(outgoing, part, left_out, reached=bool(ids) or not is_last)
         return Delivery(receivers=ids, names=[one.name for one in receivers if one.id in ids], left_out=left_out)
+
+    def _find_receivers(self, to: str) -> list[Receiver]:
+        try:
+            return self._store.mail.directory(self.id).find(to, self.id)
+        except MessageRefused:
+            return self._recalled.mail.directory(self.id).find(to, self.id)
 
     def _addressed(self, text: str) -> str:
         if not text.lstrip().startswith("@"):
@@ -123,7 +135,7 @@ class Messages:
     def inbox(self, after: str = "0-0") -> list[Message]:
         """The agents' messages to the job's person after the given id, oldest first."""
         position_of(after)
-        return list(self._store.mail.all(self.id, after))
+        return list(self._recalled.mail.all(self.id, after))
 
     def message(self, message_id: str) -> Message | None:
         """One message of the inbox by the id in an event; None once it has expired."""

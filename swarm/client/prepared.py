@@ -9,6 +9,7 @@ from pathlib import Path
 from swarm.agent.spec import AgentSpec
 from swarm.capabilities.context.instructions import Instructions
 from swarm.client.project import Project
+from swarm.core.settings import Settings
 from swarm.definitions.catalogue import Catalogue
 from swarm.definitions.grants import Grant
 from swarm.definitions.mcp.lacks import NO_EXTRA
@@ -45,11 +46,13 @@ class PreparedJob:
     digest: str = ""
     """Hash of the order, if it can be submitted again; else empty."""
 
-    def terms(self, retention_seconds: float) -> JobTerms:
+    def terms(self, settings: Settings) -> JobTerms:
         """The fields of the job's record besides the root's."""
         return JobTerms(
             folder=str(self.folder),
-            retention_seconds=retention_seconds,
+            retention_seconds=settings.retention_seconds,
+            retention_by_state=settings.retention_by_state,
+            archive_seconds=settings.archive_seconds,
             rules=self.permissions.rules.model_dump_json(),
             ask_seconds=self.ask_seconds,
             weight=self.priority,

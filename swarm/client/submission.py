@@ -35,7 +35,7 @@ def place_job(swarm: Swarm, prepared: PreparedJob) -> Job:
             documents=prepared.documents,
             packages=prepared.packages,
             webhook=prepared.webhook,
-            **prepared.terms(swarm.settings.retention_seconds),
+            **prepared.terms(swarm.settings),
         )
         if prepared.digest and submitted.order != prepared.digest:
             raise IdempotencyConflict(spec.job_id)

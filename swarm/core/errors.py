@@ -138,11 +138,11 @@ class UnknownMap(UnknownAgent):
 
 
 class JobOpen(SwarmError):
-    """The job has not ended, so it cannot be forgotten."""
+    """The job has not ended, so it can be neither archived nor forgotten."""
 
     def __init__(self, job_id: str) -> None:
         self.job_id = job_id
-        super().__init__(f"{job_id} has not ended, so nothing of it was forgotten; `swarm cancel {job_id}` ends it")
+        super().__init__(f"{job_id} has not ended, so it stays as it is; `swarm cancel {job_id}` ends it")
 
 
 class IdempotencyConflict(SwarmError):

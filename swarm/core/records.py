@@ -330,6 +330,9 @@ class JobView(_View):
     """`shared`: files lie in the workspace. `snapshots`: and snapshots beside them. `carried`: they follow agents from host to host."""
     limits: Limits = Limits()
     agents: int = 0
+    archived: str = ""
+    """Digest of the object that holds the job, if it is in the archive: in lists such a job has no answer, limits and verdicts. Reading
+    the job itself brings them back."""
     sums: Counters = Field(default=Counters(), exclude=True)
     reserved_tokens: int = Field(default=0, exclude=True)
     reserved_cost: int = Field(default=0, exclude=True)

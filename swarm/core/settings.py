@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from pathlib import Path
@@ -11,7 +12,7 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from swarm.core.errors import ConfigurationError
-from swarm.core.records import PermissionMode
+from swarm.core.records import EndState, PermissionMode
 from swarm.core.tags import split_tags
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -64,6 +65,8 @@ SHARED = {
         "max_deaths",
     ),
     "retention_seconds",
+    "retention_by_state",
+    "archive_seconds",
 }
 """Settings that the workers of a fleet have in common, besides the folder of checkouts."""
 UserHooks = Literal["sandbox", "host", "off"]
@@ -208,6 +211,10 @@ class Settings(BaseSettings):
     """An agent that kills its worker this often in the same place fails instead of being retried."""
     retention_seconds: float = 7 * 86_400.0
     """How long finished jobs are kept."""
+    retention_by_state: dict[EndState, float] = {}
+    """How long jobs that ended in these states are kept instead, as JSON: `{"failed": 2592000, "cancelled": 3600}`."""
+    archive_seconds: float | None = Field(default=None, ge=0)
+    """How long after its end a job moves from Redis to the store of objects; commands read it there. Unset: never."""
     full_share: float = Field(default=0.85, gt=0, le=1)
     """Worker: share of Redis' `maxmemory` (without one, of its host's memory) above which no new job or child starts."""
     agent_outputs_mib: int = Field(default=32, gt=0)
@@ -307,8 +314,9 @@ class Settings(BaseSettings):
         """Return the variables that a new host of the fleet needs, too, with their values. None of them is a secret."""
         given = self.model_dump(mode="json", include=set(SHARED & self.model_fields_set), exclude_none=True)
         values = {**given, "checkouts": self.checkouts_folder()}
+        told = {name: json.dumps(value) if isinstance(value, dict) else str(value) for name, value in values.items()}
         # A URL with a password.
-        return {f"SWARM_{name.upper()}": str(value) for name, value in values.items() if "@" not in str(value)}
+        return {f"SWARM_{name.upper()}": value for name, value in told.items() if "@" not in value}
 
     def secrets(self) -> list[str]:
         """Return the variables of secrets that are set."""

@@ -56,7 +56,7 @@ class FolderObjects(Objects):
             yield
         except FileNotFoundError:
             raise
-        except (PermissionError, NotADirectoryError) as error:
+        except (PermissionError, NotADirectoryError, FileExistsError) as error:
             raise ObjectRefused(f"{self._folder}: {error.strerror}; let the workers' user write there") from error
         except OSError as error:
             raise ObjectsAway(f"{self._folder}: {error.strerror or error}") from error

@@ -11,13 +11,14 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import Any
+from typing import Any, get_args
 
 from swarm.agent.needs import needs_of
 from swarm.agent.spec import AgentSpec
 from swarm.core.errors import ConfigurationError
 from swarm.core.ids import child_agent_id, root_agent_id
 from swarm.core.plain import clean
+from swarm.core.records import EndState
 from swarm.mailbox import position_of
 from swarm.replay.past import Past, PastAgent, PastEntry
 from swarm.store.fields import agent_fields
@@ -29,6 +30,8 @@ _OF_JOBS = (
     "ask_seconds",
     "limits",
     "retention",
+    *(f"retention_{state}" for state in get_args(EndState)),
+    "archive",
     "max_depth",
     "max_agents",
     "max_running",

@@ -100,7 +100,7 @@ def freeze(past: Past) -> Past:
     _end(past.fields)
     past.fields[IMPORTED] = "1"
     past.fields["root"] = past.fields.get("root") or next(iter(past.agents))
-    for name in ("kept", "expires", "callback", "callback_broker", "deadline", "era", "order"):
+    for name in ("kept", "keeping", "expires", "callback", "callback_broker", "deadline", "era", "order"):
         past.fields.pop(name, None)
     return past
 

@@ -93,7 +93,8 @@ step('plant_job', function(job, request)
   jobs.set_state(job, #given.queue > 0 and 'running' or given.fields.state)
   tally('jobs')
   if #given.queue == 0 then
-    endings.keep(job, NOW + tonumber(job_field(job, 'retention') or '604800'))
+    endings.keep(job, NOW + jobs.retention(job, given.fields.state))
+    archive.plan(job)
     return { 'ok', publish }
   end
   endings.keep(job)

@@ -49,15 +49,17 @@ _PAGE = 500
 class AgentStore:
     """The agents of a swarm."""
 
-    def __init__(self, keyspace: Keyspace) -> None:
-        self._keyspace = keyspace
+    def __init__(self, keyspace: Keyspace, recall: Callable[[str], bool] = lambda agent_id: False) -> None:
+        self._keyspace, self._recall = keyspace, recall
 
     def get(self, agent_id: str) -> AgentView:
-        """The agent's record. Raises `UnknownAgent`."""
+        """The agent's record, recalled with its job from the archive if it is there. Raises `UnknownAgent`, and as `Archive.recall`."""
         [record] = self.find([agent_id])
-        if record is None:
-            raise no_agent(agent_id)
-        return record
+        if record is not None:
+            return record
+        if self._recall(agent_id):
+            return self.get(agent_id)
+        raise no_agent(agent_id)
 
     def find(self, agent_ids: Sequence[str]) -> list[AgentView | None]:
         """The records of these agents, None for a missing one; one round trip."""
@@ -117,6 +119,8 @@ class AgentStore:
         """An agent's specification. Raises `UnknownAgent`, `UnreadableRecord`."""
         document = self._keyspace.client.hget(self._keyspace.key("agent", agent_id), "spec")
         if document is None:
+            if self._recall(agent_id):
+                return self.spec(agent_id)
             raise no_agent(agent_id)
         return read_record(AgentSpec, document, f"the specification of {agent_id}")
 
@@ -294,6 +298,8 @@ class AgentStore:
         """
         answer = self._keyspace.run("cancel", agent_id, reason, *by)
         if answer[0] == "unknown":
+            if self._recall(agent_id):
+                return self.cancel(agent_id, reason, by=by)
             raise no_agent(agent_id)
         if answer[0] == "refused":
             raise AgentCancelled(by[0])

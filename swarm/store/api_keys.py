@@ -14,8 +14,8 @@ from swarm.core.errors import ConfigurationError
 from swarm.permissions.ceiling import KEY_CEILING, Ceiling
 from swarm.store.keyspace import Keyspace
 
-Scope = Literal["read", "submit", "send", "answer", "cancel"]
-"""A key's permissions: read; start jobs; write to agents; answer questions (which runs commands); cancel."""
+Scope = Literal["read", "submit", "send", "answer", "cancel", "forget"]
+"""A key's permissions: read; start jobs; write to agents; answer questions (which runs commands); cancel; forget jobs."""
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 _MARK = "swarm_"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")

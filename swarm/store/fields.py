@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Required, TypedDict, Unpack
 
 from swarm.agent.needs import needs_of
 from swarm.agent.spec import AgentSpec
 from swarm.core.plain import clean, clean_text
+from swarm.core.records import EndState
 from swarm.store.callbacks import Callback
 from swarm.store.values import NANO, Continuation, normal_role
 
@@ -16,6 +17,8 @@ class JobTerms(TypedDict, total=False):
     """The terms of a job besides its root agent."""
 
     retention_seconds: Required[float]
+    retention_by_state: Mapping[EndState, float]
+    archive_seconds: float | None
     rules: str
     """Rules, as JSON."""
     ask_seconds: float
@@ -46,6 +49,9 @@ def job_fields(spec: AgentSpec, **terms: Unpack[JobTerms]) -> dict[str, Any]:
         "weight": terms.get("weight", 1),
         "max_resumes": limits.max_resumes,
     }
+    job |= {f"retention_{state}": int(seconds) for state, seconds in terms.get("retention_by_state", {}).items()}
+    if (archive := terms.get("archive_seconds")) is not None:
+        job["archive"] = int(archive)
     if order := terms.get("order"):
         job["order"] = order
     if spec.files is not None:

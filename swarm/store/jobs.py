@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Unpack
 
@@ -46,8 +46,8 @@ class JobMoment:
 class JobStore:
     """The jobs of a swarm."""
 
-    def __init__(self, keyspace: Keyspace) -> None:
-        self._keyspace = keyspace
+    def __init__(self, keyspace: Keyspace, recall: Callable[[str], bool] = lambda job_id: False) -> None:
+        self._keyspace, self._recall = keyspace, recall
 
     def submit(
         self,
@@ -92,11 +92,10 @@ class JobStore:
         return Submitted(new, terms.get("order", "") if new else answer[2], Signals(publish=answer[1]))
 
     def get(self, job_id: str) -> JobView:
-        """The job's record. Raises `UnknownAgent`."""
-        [record] = self._keyspace.fetch("job", [job_id], JOB_FIELDS)
-        if record["state"] is None:
-            raise no_job(job_id)
-        return read_job(job_id, record)
+        """The job's record, recalled from the archive if it is there. Raises `UnknownAgent`, and the errors of `Archive.recall`."""
+        for found in self.views([job_id]):
+            return self.get(job_id) if found.archived and self._recall(job_id) else found
+        raise no_job(job_id)
 
     def find(
         self, count: int, *, state: ListedState | None = None, before: str = "", since: float = 0.0, text: str = ""
@@ -129,7 +128,7 @@ class JobStore:
                 return found, before
 
     def views(self, job_ids: Sequence[str]) -> list[JobView]:
-        """The records of those of these jobs that exist."""
+        """The records of those of these jobs that exist; of archived ones, the rows that lists show."""
         records = zip(job_ids, self._keyspace.fetch("job", job_ids, JOB_FIELDS), strict=True)
         return [read_job(job_id, record) for job_id, record in records if record["state"] is not None]
 

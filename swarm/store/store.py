@@ -11,6 +11,7 @@ import redis
 
 from swarm.objects.port import Objects
 from swarm.store.agents import AgentStore
+from swarm.store.archive import Archive
 from swarm.store.connection import explained, ping_or_raise
 from swarm.store.events import EventStore
 from swarm.store.fleet import FleetStore
@@ -34,8 +35,9 @@ class Store:
     A part is built when it is first used: an agent's segment uses half of them.
     """
 
-    jobs = cached_property(lambda store: JobStore(store.keyspace))
-    agents = cached_property(lambda store: AgentStore(store.keyspace))
+    jobs = cached_property(lambda store: JobStore(store.keyspace, store.archive.recall))
+    agents = cached_property(lambda store: AgentStore(store.keyspace, store.archive.recall_agent))
+    archive = cached_property(lambda store: Archive(store.keyspace, store.open_objects))
     journals = cached_property(
         lambda store: JournalStore(store.keyspace, store.prefixes, lambda digest: store.jobs.document(digest))
     )

@@ -194,12 +194,17 @@ def test_an_event_is_told_once_in_the_name_of_the_key(client: Client) -> None:
     assert client.call("POST", "/v1/events", json={"key": "build/2"}, token=reader).status_code == 403
 
 
-def test_a_job_is_cancelled(client: Client) -> None:
+def test_a_job_is_cancelled_and_forgotten(client: Client) -> None:
     job = client.start("wait for long").json()["job"]["id"]
+    assert client.call("POST", f"/v1/jobs/{job}/forget", json={}).status_code == 409
     cancelled = client.call("POST", f"/v1/jobs/{job}/cancel", json={"reason": "no longer wanted"})
     assert cancelled.status_code == 200
     ended = client.call("GET", f"/v1/jobs/{job}?wait_seconds=30").json()
     assert (ended["state"], ended["reason"]) == ("cancelled", "no longer wanted")
+    canceller = client.keys.create("canceller", ["cancel"])
+    assert client.call("POST", f"/v1/jobs/{job}/forget", json={}, token=canceller).status_code == 403
+    assert client.call("POST", f"/v1/jobs/{job}/forget", json={}).json() == {"job_id": job}
+    assert client.call("GET", f"/v1/jobs/{job}").status_code == 404
 
 
 def test_however_many_wait_the_others_are_served(client: Client) -> None:

@@ -24,7 +24,7 @@ from swarm.objects.folder import FolderObjects
 from swarm.store.forgetting import Forgetting
 from swarm.store.objects import JobObjects
 from swarm.store.store import Store
-from swarm.tasks.housekeeping import Leftovers
+from swarm.tasks.housekeeping import ObjectsCare
 from tests.fleet import Fleet
 from tests.job_world import StoredJob
 
@@ -134,5 +134,5 @@ def test_a_worker_deletes_the_objects_of_jobs_that_expired(
     store.keyspace.client.delete(store.keyspace.key("job", job.job_id))
     store.keyspace.client.zadd(store.keyspace.key("expiring"), {job.job_id: 1})
     store.jobs.unsettled()
-    Leftovers(store)()
+    ObjectsCare(store)()
     assert not Forgetting(store.keyspace).has_orphans() and not list((tmp_path / "objects").iterdir())

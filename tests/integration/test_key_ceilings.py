@@ -72,8 +72,8 @@ ORDERS = {one.name: one for one in MOUNTED if one.scope == "submit" and one.cont
 NEEDED: dict[str, dict[str, Any]] = {"start_job": {"prompt": "x"}, "start_map": {"prompt": "do {it}", "lines": ["a"]}}
 BOUNDED = ("start_job", "start_map", "retry_map", "send_message", "compact_agent", "answer_question")
 """Start or change work with what it may."""
-HARMLESS = ("cancel_job", "cancel_map", "cancel_agent", "mark_read", "tell_event")
-"""Only end it; or say what agents have asked to be told, as something from outside."""
+HARMLESS = ("cancel_job", "cancel_map", "cancel_agent", "forget_job", "mark_read", "tell_event")
+"""Only end or remove it; or say what agents have asked to be told, as something from outside."""
 
 
 class Served:

@@ -152,7 +152,7 @@ def gather(swarm: Swarm, unmanned: Fleet, map_id: str, count: int) -> Maps:
     """A map whose maker dies before it is started."""
     maps = Maps(swarm.store.keyspace)
     order = MapOrder("do {it}", ["a", "b"], workspace=unmanned.workspace, max_running=1)
-    record = prepare_map(order, swarm.settings).record(60) | {"definitions": "d", "carried": ""}
+    record = prepare_map(order, swarm.settings).record(swarm.settings) | {"definitions": "d", "carried": ""}
     lines = [MapLine(n, str(n), "{}", [Attempt(f"job-{map_id}-{n}", f"agent-{map_id}-{n}")]) for n in range(count)]
     maps.make(map_id, record, lines, {"d": "text"})
     return maps

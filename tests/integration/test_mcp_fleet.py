@@ -133,7 +133,7 @@ def test_a_client_of_npm_starts_waits_writes_answers_and_cancels(npm: FromNpm, f
         return found["structuredContent"]
 
     tools = {tool["name"]: tool for tool in npm.call()["tools"]}
-    assert len(tools) == 14 and tools["get_job"]["annotations"]["readOnlyHint"]
+    assert len(tools) == 15 and tools["get_job"]["annotations"]["readOnlyHint"]
     begun = do("start_job", prompt="count the files", title="A count")
     assert begun["title"] == "A count"
     found = npm.call("get_job", job=begun["id"], wait_seconds=40)
@@ -163,6 +163,8 @@ def test_a_client_of_npm_starts_waits_writes_answers_and_cancels(npm: FromNpm, f
     assert do("get_job", job=slow["id"], wait_seconds=0.5)["state"] == "running"
     assert do("cancel_job", job=slow["id"], reason="enough")["state"] == "cancelled"
     assert [job["id"] for job in do("list_jobs", state="cancelled")["jobs"]][:1] == [slow["id"]]
+    assert do("forget_job", job=slow["id"]) == {"job_id": slow["id"]}
+    assert slow["id"] not in [job["id"] for job in do("list_jobs")["jobs"]]
 
 
 def test_the_client_of_pypi_is_told_clearly_what_cannot_be_done(fleet: Fleet) -> None:

@@ -117,7 +117,7 @@ def _describe(tool: Operation) -> types.Tool:
         output_schema=shown_type(tool.returns).model_json_schema(mode="serialization"),
         annotations=types.ToolAnnotations(
             read_only_hint=looks,
-            destructive_hint=tool.scope in ("cancel", "answer"),
+            destructive_hint=tool.scope in ("cancel", "answer", "forget"),
             idempotent_hint=looks or tool.scope == "cancel",
             open_world_hint=tool.scope == "submit",
         ),

@@ -11,8 +11,9 @@ local function give_up(name, id, why)
   redis.call('ZADD', webhooks.lost_key(name), NOW, id)
   redis.call('ZREMRANGEBYSCORE', webhooks.lost_key(name), '-inf', NOW - webhooks.NOTICE_SECONDS)
   redis.call('EXPIRE', webhooks.lost_key(name), webhooks.NOTICE_SECONDS)
-  local root = job and job_field(job, 'root')
-  if root then emit(job, 'undelivered', root, 'webhook', name, 'notice', id, 'tries', tries, 'why', why) end
+  local root, archived
+  if job then root, archived = job_fields(job, 'root', 'archived') end
+  if root and not archived then emit(job, 'undelivered', root, 'webhook', name, 'notice', id, 'tries', tries, 'why', why) end
 end
 
 -- Announce the addresses that a worker delivers to, by name.

@@ -26,6 +26,9 @@ function webhooks.bring(job, address)
   return true
 end
 
+-- Whether a key holds a job's own address. It stays when the job is archived, because notices may still be due there.
+function webhooks.is_address(job, key) return key == job_key(job, 'webhook') end
+
 function webhooks.keep_notice(name, id, job, notice)
   redis.call('HSET', webhooks.notice_key(name, id), 'job', job, 'notice', notice, 'at', NOW, 'tries', 0)
   redis.call('EXPIRE', webhooks.notice_key(name, id), webhooks.NOTICE_SECONDS)

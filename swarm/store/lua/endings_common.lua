@@ -3,6 +3,7 @@
 -- P:job:ID:ending  zset  agents below which everything that began before an era must still end (score: the era). Fields of such an
 --                        agent: `ends_why`, the recorded reason; `ends_at`, the cursor in its children
 -- P:unfinished     zset  jobs with any of this left to do, by when it began
+-- Field of a job: `keeping`, how far its keys' expiry has been set, or, once it is archived, its keys have been removed
 --
 -- A mark in `ending` refuses every write below it from that step on (`is_doomed`), so for others everything below ends at once. A step ends
 -- a limited number; its caller continues with the rest (settle.lua), and the sweep does if the caller dies.
@@ -41,9 +42,21 @@ local function end_some(job)
   end
 end
 
--- Set when a job's keys expire, or keep them: begun here, completed step by step.
+-- The keys of an agent.
+function endings.agent_keys(id)
+  return { agent_key(id), journal_key(id), children_key(id), P .. ':mail:' .. id, unpack(outputs.keys(id)) }
+end
+
+-- The keys of a job besides its record, its agents' keys and the keys that capabilities keep with it.
+function endings.job_keys(job)
+  local found = { P .. ':events:' .. job, P .. ':mail:' .. job }
+  for _, name in ipairs(parts) do found[#found + 1] = job_key(job, name) end
+  return found
+end
+
+-- Set when a job's keys expire, or keep them, or remove those of an archived one: begun here, completed step by step.
 function endings.keep(job, expires)
-  redis.call('HSET', job_key(job), 'kept', 'agents 0')
+  redis.call('HSET', job_key(job), 'keeping', 'agents 0')
   redis.call('PERSIST', job_key(job))
   if expires then
     redis.call('HSET', job_key(job), 'expires', expires)
@@ -55,21 +68,24 @@ function endings.keep(job, expires)
 end
 
 local function keep_some(job)
-  local at, expires, early = job_fields(job, 'kept', 'expires', 'retention')
+  local at, expires, archived, state = job_fields(job, 'keeping', 'expires', 'archived', 'state')
   if not at then return end
-  -- The job's own record expires first: while it exists the job may continue, and then all keys must be saved step by step.
-  early = math.min(60, count(early) / 20)
   local function apply(key)
-    if expires then redis.call('EXPIREAT', key, math.floor(expires)) else redis.call('PERSIST', key) end
+    if archived and not webhooks.is_address(job, key) then
+      redis.call('UNLINK', key)
+    elseif expires then
+      redis.call('EXPIREAT', key, math.floor(expires))
+    else
+      redis.call('PERSIST', key)
+    end
   end
   local part, cursor = at:match('^(%a+) (%d+)$')
   while left_at_once > 0 do
     if part == 'agents' then
       local members = redis.call('ZRANGE', job_key(job, 'agents'), cursor, cursor + 9)
+      if archived then archive.note_agents(job, members) end
       for _, member in ipairs(members) do
-        apply(agent_key(member)); apply(journal_key(member)); apply(children_key(member))
-        apply(P .. ':mail:' .. member)
-        for _, key in ipairs(outputs.keys(member)) do apply(key) end
+        for _, key in ipairs(endings.agent_keys(member)) do apply(key) end
       end
       cursor, left_at_once = cursor + #members, left_at_once - 5
       if #members == 0 then part, cursor = 'keys', '0' end
@@ -78,22 +94,26 @@ local function keep_some(job)
       for _, key in ipairs(found[2]) do apply(key) end
       cursor, left_at_once = found[1], left_at_once - 5
       if cursor == '0' then
-        for _, name in ipairs(parts) do apply(job_key(job, name)) end
-        apply(P .. ':events:' .. job); apply(P .. ':mail:' .. job)
-        redis.call('HDEL', job_key(job), 'kept')
-        if expires then redis.call('EXPIREAT', job_key(job), math.floor(expires - early)) end
+        for _, key in ipairs(endings.job_keys(job)) do apply(key) end
+        redis.call('HDEL', job_key(job), 'keeping')
+        if archived then
+          redis.call('HDEL', job_key(job), 'expires')
+        elseif expires then
+          -- The job's own record expires first: while it exists the job may continue, and then all keys must be saved step by step.
+          redis.call('EXPIREAT', job_key(job), math.floor(expires - math.min(60, jobs.retention(job, state) / 20)))
+        end
         return
       end
     end
   end
-  redis.call('HSET', job_key(job), 'kept', part .. ' ' .. cursor)
+  redis.call('HSET', job_key(job), 'keeping', part .. ' ' .. cursor)
 end
 
 -- Do some of a job's remaining work; returns whether any is left.
 function endings.settle(job)
   if left_at_once > 0 then end_some(job) end
   if redis.call('EXISTS', job_key(job, 'ending')) == 0 then keep_some(job) end
-  if redis.call('EXISTS', job_key(job, 'ending')) == 1 or job_field(job, 'kept') then return true end
+  if redis.call('EXISTS', job_key(job, 'ending')) == 1 or job_field(job, 'keeping') then return true end
   redis.call('ZREM', P .. ':unfinished', job)
   return false
 end
@@ -132,13 +152,13 @@ function endings.end_agent(id, state, text, reason, write, before, by)
     end
     agents.stop_awaiting(parent, id)
   else
-    local expires = NOW + tonumber(job_field(job, 'retention') or '604800')
     redis.call('HSET', job_key(job), 'ended', NOW, 'text', text, 'reason', reason)
     jobs.set_state(job, state)
     redis.call('ZREM', P .. ':deadlines', job)
     emit(job, 'job_ended', id, 'state', state)
     redis.call('XADD', P .. ':ends', 'MAXLEN', '~', 10000, '*', 'job', job)
-    endings.keep(job, expires)
+    endings.keep(job, NOW + jobs.retention(job, state))
+    archive.plan(job)
   end
   if not before and redis.call('ZSCORE', P .. ':unfinished', job) and endings.settle(job) then rest[#rest + 1] = job end
   return true
@@ -163,6 +183,7 @@ function endings.resume(id, job, parent)
     redis.call('HDEL', job_key(job), 'ended', 'deadline', 'data', 'overtime', 'stopped_at')
     local seconds = job_field(job, 'seconds')
     if seconds then agents.set_deadline(job, tonumber(seconds)) end
+    archive.cancel_plan(job)
     endings.keep(job)
     endings.settle(job)
   end

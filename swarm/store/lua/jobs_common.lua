@@ -3,7 +3,7 @@
 -- P:jobs        zset  all jobs by creation time
 -- P:jobs:STATE  zset  the jobs in each state, in the same order; those in `running` are open
 -- P:expiring    zset  jobs and maps by the time at which their records expire; also of those with documents and no record yet
--- P:holders     set   jobs that may have objects outside Redis
+-- P:holders     set   jobs that may have objects outside Redis, besides those in the archive
 -- P:orphans     zset  forgotten holders, by when they were forgotten, until their objects are deleted
 --
 -- The step that changes a job's state moves it, so a list reads only its own rows. Expired jobs stay until the next sweep.
@@ -21,6 +21,12 @@ function jobs.set_state(job, state)
   for _, each in ipairs(STATES) do
     if each == state then redis.call('ZADD', index(each), created, job) else redis.call('ZREM', index(each), job) end
   end
+end
+
+-- How many seconds a job is kept that has ended in this state.
+function jobs.retention(job, state)
+  local own, seconds = job_fields(job, 'retention_' .. state, 'retention')
+  return tonumber(own or seconds or '604800')
 end
 
 -- Whether the record of a job or map exists.
@@ -44,7 +50,7 @@ function jobs.drop(owner)
   redis.call('ZREM', P .. ':unfinished', owner)
   documents.release(owner)
   jobs.expire(owner, '')
-  if redis.call('SREM', P .. ':holders', owner) == 1 then redis.call('ZADD', P .. ':orphans', NOW, owner) end
+  if archive.drop(owner) or redis.call('SREM', P .. ':holders', owner) == 1 then redis.call('ZADD', P .. ':orphans', NOW, owner) end
 end
 
 -- Note, before its first object is written, that a job may have objects: they are deleted when it is forgotten.
@@ -56,7 +62,7 @@ end
 -- Drop some jobs and maps whose records have expired.
 function jobs.forget()
   for _, owner in ipairs(redis.call('ZRANGEBYSCORE', P .. ':expiring', '-inf', NOW - 1, 'LIMIT', 0, 100)) do
-    if jobs.is_there(owner) then
+    if jobs.is_there(owner) and not archive.holds(owner) then
       jobs.expire(owner, NOW + 60)
     else
       jobs.drop(owner)

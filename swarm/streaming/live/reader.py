@@ -30,6 +30,7 @@ class LiveReader:
 
     def snapshot(self, job_id: str, count: int | None = None) -> LiveSnapshot:
         """Read the job's current state, with its first `count` agents or all. Raises `UnknownAgent`."""
+        self._store.archive.recall(job_id)
         # The cursor first: a concurrent event is reported twice, never missed.
         cursor = self.last_event(job_id)
         agents, left = self.part(job_id, 0, count)
