@@ -277,12 +277,15 @@ def conflicting(agent_id: str, count: int) -> str:
     )
 
 
-def with_markers(count: int) -> str:
-    """Return the result of a merge with conflict markers."""
-    return (
+def with_markers(count: int, beside: Mapping[str, str]) -> str:
+    """Return the result of a merge with conflict markers; `beside` maps files that cannot have any to the agent's version."""
+    told = (
         f"Merged, with conflicts in {_paths(count)}: edit the files now, so that no line of markers (<<<<<<<, |||||||, =======, >>>>>>>) "
-        "is left. A binary file is as you had it; a file that only one side deleted is as the other changed it."
+        "is left. A file that only one side deleted is as the other changed it."
     )
+    for path, theirs in beside.items():
+        told += f" {path} cannot have markers: it is yours, and the agent's version is {theirs}; keep one, and remove {theirs}."
+    return told
 
 
 def resolved(side: Literal["ours", "theirs"], count: int) -> str:

@@ -66,8 +66,9 @@ def first_message(spec: AgentSpec, *, now: float) -> str:
     where = f"Workspace: {spec.workspace}\nDate: {day}\nDepth: {spec.depth} of at most {spec.limits.max_depth}"
     if spec.isolation != "none":
         where += (
-            "\nThe workspace is your own copy of the folder of the agent that started you, uncommitted changes included. It is not a "
-            "Git repository. Your changes are invisible to others until your end; then they are merged into that folder."
+            "\nThe workspace is your own copy of the folder of the agent that started you, uncommitted changes included. Its Git has "
+            "that folder's history; what you commit there is yours. Your changes are invisible to others until your end; then your "
+            "files are merged into that folder."
         )
     if spec.cwd:
         where += (

@@ -20,6 +20,7 @@ from swarm.cli.order_options import Here
 from swarm.cli.output import message_console, one_line, print_note, show_time
 from swarm.cli.patience import said
 from swarm.cli.prompter import Prompter, open_terminal
+from swarm.cli.sent_files import hold_secrets
 from swarm.cli.trust import asking_at, hold_unguarded
 from swarm.cli.work import bring_home
 from swarm.client.order import Order
@@ -73,6 +74,7 @@ def run_job(launch: Launch, settings: Settings, deliver: Deliver) -> int:
         # Checked before anything is started.
         prepared = prepare_order(launch.order, settings, trust=asking_at(terminal, settings), home=launch.home)
         hold_unguarded(prepared, terminal, settings)
+        hold_secrets(prepared, terminal, settings)
         if launch.here.rehearse is None:
             require_credentials(settings)
         interrupts = cleanup.enter_context(Interrupts())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -17,9 +18,10 @@ from swarm.cli.options import JsonOption, read_prompt
 from swarm.cli.order_options import Here, order_options
 from swarm.cli.output import one_line, print_json, print_line, print_note, print_result, show_count, show_number
 from swarm.cli.prompter import open_terminal
+from swarm.cli.sent_files import hold_secrets, show_files
 from swarm.cli.trust import asking_at, hold_unguarded
 from swarm.client.order import Order, read_order
-from swarm.client.preparation import MAX_PROMPT_BYTES, prepare_order
+from swarm.client.preparation import MAX_PROMPT_BYTES, find_workspace, prepare_order
 from swarm.client.swarm import Swarm
 from swarm.core.errors import ConfigurationError
 from swarm.core.records import AgentView, JobView
@@ -54,6 +56,9 @@ def run(
             help="Run this for open questions and at the end, with JSON on stdin.",
         ),
     ] = None,
+    shows_files: Annotated[
+        bool, typer.Option("--show-files", help="List the files that would go along, and send nothing.")
+    ] = False,
     *,
     here: Here,
     **given: Any,
@@ -69,6 +74,8 @@ def run(
         raise typer.BadParameter("it needs --json, and excludes --detach", param_hint="--stream")
     if notify is not None and here.detach:
         raise typer.BadParameter("it cannot run after --detach; use --webhook", param_hint="--notify")
+    if shows_files:
+        return show_files(find_workspace(Path(given.get("workspace", "."))), as_json=as_json)
     begun = None if prompt is not None or as_json or here.detach else _begin_conversation()
     asked = read_prompt(begun or prompt, usage="give a task: swarm run PROMPT", max_bytes=MAX_PROMPT_BYTES)
     order = read_order(Order, asked, commands=prompt != "-", **given)
@@ -95,6 +102,7 @@ def _submit_and_leave(launch: Launch, settings: Settings, *, as_json: bool) -> N
         terminal = open_terminal(cleanup)
         prepared = prepare_order(launch.order, settings, trust=asking_at(terminal, settings))
         hold_unguarded(prepared, terminal, settings)
+        hold_secrets(prepared, terminal, settings)
     if settings.redis_url is None and not running(settings):
         raise ConfigurationError("no worker would run the job: start one with `swarm up`, or omit --detach")
     if launch.here.rehearse is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 from typing import Annotated, TextIO
 
 import typer
@@ -61,10 +62,19 @@ def apply_work(
             help="For conflicts: merge (both, marked), ours (yours), theirs (job's).",
         ),
     ] = None,
+    into: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Apply to this folder, such as another clone.", file_okay=False)
+    ] = None,
+    pick: Annotated[
+        list[str] | None, typer.Option(metavar="FILE", help="Apply only this file or folder; repeatable.")
+    ] = None,
+    undo: Annotated[bool, typer.Option("--undo", help="Take the last apply back.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Apply risky files without a question: see below.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Apply a job's changes in its copy to the workspace; changes made there meanwhile are merged, never overwritten.
+
+    It can be repeated: files that were undone since are changed again, others stay as they are. --undo keeps later changes.
 
     Links that lead out of the workspace, and files that programs outside of the sandbox obey (settings of editors, git and agents),
     are listed, and you are asked. Without a terminal they are left out and named, unless --yes is given.
@@ -73,8 +83,11 @@ def apply_work(
     """
     if strategy not in (None, "merge", "ours", "theirs"):
         raise typer.BadParameter("merge, ours or theirs", param_hint="--strategy")
+    if (undo and (pick or branch)) or (branch and pick):
+        raise typer.BadParameter("only one of --undo, --pick and --branch can be given")
     with open_swarm() as swarm:
         work = swarm.work(find_agent(swarm, agent))
+        work = work if into is None else work.into(into)
         if branch:
             name = work.make_branch()
             for path, why in work.find_arrivals().items():
@@ -84,11 +97,14 @@ def apply_work(
         with contextlib.ExitStack() as opened:
             terminal = None if as_json or dry_run else open_terminal(opened)
             accept = (lambda _: True) if yes else partial(_ask, terminal)
-            applied = work.apply(strategy, dry_run=dry_run, accept=accept)  # type: ignore[arg-type]
+            if undo:
+                applied = work.undo(strategy, dry_run=dry_run)  # type: ignore[arg-type]
+            else:
+                applied = work.apply(strategy, pick=pick or (), dry_run=dry_run, accept=accept)  # type: ignore[arg-type]
     if as_json:
         print_json({"folder": str(work.folder), "dry_run": dry_run, **vars(applied)})
     else:
-        _tell(work, applied, dry_run=dry_run)
+        _tell(work, applied, strategy, dry_run=dry_run)
     if applied.conflicts or applied.in_the_way:
         raise typer.Exit(1)
 
@@ -104,13 +120,15 @@ def _ask(terminal: TextIO | None, found: Mapping[str, str]) -> bool:
     return terminal.readline().strip().lower() in ("y", "yes")
 
 
-def _tell(work: Work, applied: Applied, *, dry_run: bool) -> None:
+def _tell(work: Work, applied: Applied, strategy: str | None, *, dry_run: bool) -> None:
     for path, kind in sorted(applied.changed.items()):
         print_line(f"{kind} {path}")
     _tell_left_out(work, applied)
     if applied.conflicts:
         print_line(applied.conflicts)
-        print_note(f"nothing was changed in {work.folder}: there are conflicts; use --strategy or --branch")
+        what = "these files cannot hold both versions" if strategy == "merge" else "there are conflicts"
+        how = "--pick FILE with --strategy ours or theirs" if strategy == "merge" else "--strategy or --branch"
+        print_note(f"nothing was changed in {work.folder}: {what}; use {how}")
     elif applied.in_the_way:
         print_note(f"nothing was changed: untracked files are in the way: {', '.join(applied.in_the_way)}")
     elif not applied.changed:

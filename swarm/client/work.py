@@ -6,8 +6,13 @@ in the state that was examined. The person's own Git repository gets only a bran
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -18,20 +23,24 @@ from swarm.core.records import JobView
 from swarm.core.settings import Settings
 from swarm.permissions.arrivals import find_arrivals, spread
 from swarm.store.store import Store
-from swarm.workspace.changes_applied import Change, ChangedMeanwhile
-from swarm.workspace.checkouts import job_url, lend_objects, open_checkout, place_checkout
-from swarm.workspace.copies import ATTEMPTS, Copies, find_objects
+from swarm.workspace.changes_applied import SUBMODULE, Change, ChangedMeanwhile
+from swarm.workspace.checkouts import job_url, open_folder, place_checkout
+from swarm.workspace.copies import ATTEMPTS, Copies
 from swarm.workspace.git import run_git
 from swarm.workspace.git_command import call_git
 from swarm.workspace.merge import (
+    MergeResult,
     Strategy,
+    change_tree,
     describe_conflicts,
+    find_unmarked,
     leave_out,
     list_changes,
-    merge_commits,
+    merge_trees,
     read_blob,
     resolve,
 )
+from swarm.workspace.origin import find_git
 from swarm.workspace.repository import Repository
 
 
@@ -60,7 +69,12 @@ def accept_none(found: Mapping[str, str]) -> bool:
 
 def keep_folder(settings: Settings, folder: Path, job_id: str) -> str:
     """Keep a person's folder as the first commit of a job's copy; returns the commit. Raises `GitFailed`."""
-    return Copies(settings.checkouts_folder(), job_id).keep(_person(job_id), folder, "", {"job": job_id})
+    if not folder.is_dir():
+        raise GitFailed(f"{folder} no longer exists", "missing")
+    copies = Copies(settings.checkouts_folder(), job_id)
+    commit = copies.repository(_person(job_id), folder).begin({"job": job_id}).commit or ""
+    copies.name(_person(job_id), "base", commit)
+    return commit
 
 
 def _person(job_id: str) -> str:
@@ -69,17 +83,29 @@ def _person(job_id: str) -> str:
 
 
 class Work:
-    """The work of one agent. Every method raises `GitFailed`."""
+    """The work of one agent, for the person's folder or the one that `into` names. Every method raises `GitFailed`.
 
-    def __init__(self, settings: Settings, job: JobView, spec: AgentSpec, commit: str) -> None:
-        self.job, self.folder, self.base, self.commit = job, Path(job.workspace), spec.base, commit
-        self._spec, self._settings = spec, settings
+    Merges are by content: a folder's present files count, not its past. So work that was undone, stashed or
+    left on another branch can be applied again, and applying twice changes nothing.
+    """
+
+    def __init__(
+        self, settings: Settings, job: JobView, spec: AgentSpec, commit: str, into: Path | None = None
+    ) -> None:
+        self.job, self.folder, self.base, self.commit = job, into or Path(job.workspace), spec.base, commit
+        self._spec, self._settings, self._into = spec, settings, into
         self._copies = Copies(settings.checkouts_folder(), job.id)
 
+    def into(self, folder: Path) -> Work:
+        """Return the same work, for another folder: a clone elsewhere, say."""
+        return Work(self._settings, self.job, self._spec, self.commit, folder.resolve())
+
     @cached_property
-    def _repository(self) -> Repository:
-        """The person's folder, with the objects of both commits."""
-        repository = self._copies.repository(_person(self.job.id), self.folder)
+    def _commits(self) -> Repository:
+        """The job's store with both commits."""
+        repository = open_folder(
+            self._settings.checkouts_folder(), self.job.id, f"{self.job.id}-result", self._result_folder
+        )
         files = self._spec.files
         if files is not None and self._spec.is_carried:
             token = self._settings.hub_token if files.hub == self._settings.hub else None
@@ -87,34 +113,50 @@ class Work:
                 repository.fetch(job_url(files.hub, self.job.id), commit, token)
         return repository
 
+    @property
+    def _result_folder(self) -> Path:
+        return place_checkout(self._settings.checkouts_folder(), f"{self.job.id}-result", Path(self.job.workspace).name)
+
+    @cached_property
+    def _repository(self) -> Repository:
+        """The folder, with the objects of both commits."""
+        if not self.folder.is_dir():
+            raise GitFailed(f"{self.folder} is not on this machine; name a folder for the work with --into", "missing")
+        _ = self._commits
+        return self._copies.repository(self._owner, self.folder)
+
+    @property
+    def _owner(self) -> str:
+        mark = "" if self._into is None else f"-{hashlib.sha256(os.fsencode(self.folder)).hexdigest()[:12]}"
+        return _person(self.job.id) + mark
+
     def diff(self, *, stat: bool = False) -> bytes:
         """The changes for a reader, as Git and the files have them: a patch, or with `stat` a line for each file."""
-        return self._repository.diff(self.base, self.commit, stat=stat)
+        return self._commits.diff(self.base, self.commit, stat=stat)
 
     @property
     def changes(self) -> dict[str, str]:
         """The changed paths, and how each changed."""
-        return self._repository.changed_paths(self.base, self.commit)
+        return self._commits.changed_paths(self.base, self.commit)
 
     def check_out(self) -> Path:
         """Make a folder with all files of the work, and return it; it is removed with the job's kept files."""
-        checkouts, name = self._settings.checkouts_folder(), f"{self.job.id}-result"
-        tree = place_checkout(checkouts, name, self.folder.name)
-        _ = self._repository  # fetches the commit into the job's store
-        open_checkout(checkouts, self.job.id, name, tree).become(self.commit)
-        return tree
+        self._commits.become(self.commit)
+        return self._result_folder
 
     def is_folder_as_it_was(self) -> bool:
-        """Whether the person's folder is as at the job's start, or as after the last take-over of the job's work."""
-        before = self._repository.tip() or self.base
-        return self._keep() == before
+        """Whether the folder is as at the job's start, or as after the last take-over of the job's work."""
+        takeovers = self._read_takeovers()
+        before = takeovers[-1]["after"] if takeovers else self.base
+        return self._repository.tree_of(self._keep()) == self._repository.tree_of(before)
 
     def _keep(self) -> str:
-        return self._copies.keep(_person(self.job.id), self.folder, self.base, {"job": self.job.id})
+        _ = self._repository
+        return self._copies.keep(self._owner, self.folder, "", {"job": self.job.id})
 
     def find_arrivals(self) -> dict[str, str]:
         """The paths of the work that need confirmation, each with the reason."""
-        _ = self._repository  # fetches the commits into the job's store
+        _ = self._commits
         return self._find_arrivals(list_changes(self._copies.store, self.base, self.commit))
 
     def _find_arrivals(self, changes: Sequence[Change]) -> dict[str, str]:
@@ -123,57 +165,142 @@ class Work:
 
         return spread(find_arrivals(changes, self.folder, content_of), changes)
 
+    # -- into the folder -----------------------------------------------------------------------------------
+
     def apply(
-        self, strategy: Strategy | None = None, *, dry_run: bool = False, accept: Accept = accept_none
+        self,
+        strategy: Strategy | None = None,
+        *,
+        pick: Sequence[str] = (),
+        dry_run: bool = False,
+        accept: Accept = accept_none,
     ) -> Applied:
-        """Merge the work into the person's current folder; conflicting changes need a strategy.
+        """Merge the work into the folder as it is now; conflicting changes need a strategy. `pick` are the only files or folders.
 
         Links that lead out, and files that programs outside the sandbox obey, are left out unless `accept` takes them.
         """
+
+        def merge(ours: str) -> MergeResult:
+            base = self._find_base(ours)
+            return merge_trees(self._copies.store, base, ours, self._pick(base, pick) if pick else self.commit)
+
+        return self._take_over(merge, strategy, dry_run=dry_run, accept=accept)
+
+    def undo(self, strategy: Strategy | None = None, *, dry_run: bool = False) -> Applied:
+        """Take the last `apply` to this folder back, and keep all that changed there since. Raises `NoWork` if there is none."""
+        takeovers = self._read_takeovers()
+        if not takeovers:
+            raise NoWork(f"nothing of {self.job.id} was applied to {self.folder}, or all of it is taken back")
+        last = takeovers[-1]
+        applied = self._take_over(
+            lambda ours: merge_trees(self._copies.store, last["after"], ours, last["before"]),
+            strategy,
+            dry_run=dry_run,
+            accept=lambda _: True,
+            is_undo=True,
+        )
+        if not (dry_run or applied.conflicts or applied.in_the_way):
+            self._write_takeovers(takeovers[:-1])
+        return applied
+
+    def _find_base(self, ours: str) -> str:
+        """Return the tree that the work is compared with: the job's beginning, with what the folder has of earlier take-overs."""
+        store, base = self._copies.store, self.base
+        for commit in dict.fromkeys(one["commit"] for one in self._read_takeovers()):
+            if commit in ("", self.commit) or not self._copies.has(commit):
+                continue
+            merge = merge_trees(store, base, ours, commit)
+            missing = {one.path for one in list_changes(store, ours, merge.tree)} | {
+                one.place for one in merge.conflicts
+            }
+            there = [one for one in list_changes(store, base, commit) if one.path not in missing]
+            base = change_tree(
+                store, base, "".join(_line(one.new_mode, one.new_id, one.path) for one in _gone_first(there))
+            )
+        return base
+
+    def _pick(self, base: str, pick: Sequence[str]) -> str:
+        """Return the tree of the base with the work's changes of some files or folders. Raises `ConfigurationError`."""
+        changes = list_changes(self._copies.store, base, self.commit)
+        chosen = list[Change]()
+        for given in pick:
+            name = os.path.normpath(given).rstrip("/")
+            found = [one for one in changes if name == "." or f"{one.path}/".startswith(f"{name}/")]
+            if not found:
+                raise ConfigurationError(
+                    f"{given} is no changed file or folder of the work; `swarm diff --stat` lists them"
+                )
+            chosen += found
+        lines = [_line(one.new_mode, one.new_id, one.path) for one in _gone_first(chosen)]
+        return change_tree(self._copies.store, base, "".join(lines))
+
+    def _take_over(
+        self,
+        find: Callable[[str], MergeResult],
+        strategy: Strategy | None,
+        *,
+        dry_run: bool,
+        accept: Accept,
+        is_undo: bool = False,
+    ) -> Applied:
         repository, store = self._repository, self._copies.store
         accepted: dict[str, str] = {}
         for _ in range(ATTEMPTS):
             ours = self._keep()
-            if self._copies.holds(ours, self.commit):
-                return Applied({})
-            merge = merge_commits(store, ours, self.commit)
-            if merge.conflicts and strategy in (None, "none"):
-                return Applied({}, conflicts=describe_conflicts(store, merge))
+            merge = find(ours)
+            if merge.conflicts and (told := _refuse(store, merge, strategy)):
+                return Applied({}, conflicts=told)
             tree = resolve(store, merge, strategy) if merge.conflicts and strategy in ("ours", "theirs") else merge.tree
             changes = list_changes(store, ours, tree)
-            left_out = self._find_arrivals(changes)
+            left_out = {} if is_undo else self._find_arrivals(changes)
             if left_out and (left_out == accepted or accept(left_out)):
                 accepted, left_out = left_out, {}
             tree = leave_out(store, tree, [one for one in changes if one.path in left_out])
-            # While something is left out, the work is not fully merged.
-            parents = [ours] if left_out else [ours, self.commit]
-            merged = repository.commit_tree(tree, parents, {"job": self.job.id})
+            merged = repository.commit_tree(tree, [ours], {"job": self.job.id})
             changed = repository.changed_paths(ours, merged)
-            if dry_run or (left_out and not changed):
+            if dry_run or not changed:
                 return Applied(changed, left_out=left_out)
+            if not is_undo:
+                # First, because a process that dies in between must not leave work that cannot be taken back.
+                record = {"commit": self.commit, "before": ours, "after": merged}
+                self._write_takeovers([*self._read_takeovers(), record])
             try:
                 in_the_way = self._copies.carry_over(repository, ours, merged)
             except ChangedMeanwhile:
+                in_the_way = None
+            if in_the_way != [] and not is_undo:
+                self._write_takeovers(self._read_takeovers()[:-1])
+            if in_the_way is None:
                 continue
             return Applied({} if in_the_way else changed, in_the_way=tuple(in_the_way), left_out=left_out)
         raise GitFailed(f"files of {self.folder} keep changing; try again later", "failed")
 
+    def _read_takeovers(self) -> list[dict[str, str]]:
+        """The take-overs into this folder that were not taken back, the oldest first."""
+        with suppress(OSError, ValueError):
+            return list(json.loads((self._repository.git_dir / "swarm-takeovers").read_text()))
+        return []
+
+    def _write_takeovers(self, takeovers: list[dict[str, str]]) -> None:
+        file = self._repository.git_dir / "swarm-takeovers"
+        file.with_suffix(".new").write_text(json.dumps(takeovers))
+        file.with_suffix(".new").replace(file)
+
     # -- a branch ------------------------------------------------------------------------------------------
 
     def make_branch(self, name: str = "") -> str:
-        """Make a branch of the work in the person's repository: one commit, after one with uncommitted changes from the job's start.
+        """Make a branch of the work in the folder's repository, on top of the commit that was checked out at the job's start.
 
+        It has the agent's own commits, then one with the rest; before them one with uncommitted changes from the job's start.
         Raises `ConfigurationError` if there is no repository, or the branch exists with different contents.
         """
         name = name or f"swarm/{self.job.id}"
-        objects = find_objects(self.folder)
-        if objects is None:
+        if find_git(self.folder) is None:
             raise ConfigurationError(f"{self.folder} is in no Git repository, so no branch can be made; omit --branch")
-        lend_objects(self._repository.git_dir.resolve().with_name(self._copies.store.name), objects)
-        commit, ref = self._commit_on_top(), f"refs/swarm/{_person(self.job.id)}/branch"
+        commit, ref = self._make_result(), f"refs/swarm/{self._owner}/branch"
         call_git(self._copies.store, ["update-ref", ref, commit])
-        there = self._ask("rev-parse", "--verify", "--quiet", f"refs/heads/{name}")
-        if there and self._tree_of(there) == self._tree_of(commit):
+        there = self._ask("rev-parse", "--verify", "--quiet", f"refs/heads/{name}^{{tree}}")
+        if there and there == self._repository.tree_of(commit):
             return name
         if there:
             raise ConfigurationError(f"the branch {name} exists with different contents; choose another name")
@@ -186,33 +313,87 @@ class Work:
             "--no-auto-maintenance",
         ]
         words += [str(self._copies.store), f"{ref}:refs/heads/{name}"]
-        done = run_git(self.folder, words, settings={"protocol.file.allow": "always"}, timeout_seconds=600)
+        given = {"protocol.file.allow": "always", "safe.directory": "*"}
+        done = run_git(self.folder, words, settings=given, timeout_seconds=600)
         if done.returncode:
             raise ConfigurationError(
                 f"the branch {name} cannot be made: {done.stderr.decode(errors='replace').strip()[-300:]}"
             )
         return name
 
-    def _commit_on_top(self) -> str:
-        """Commit the work on top of the person's last commit at the job's start."""
-        head = self._ask("rev-list", "-1", f"--before=@{int(self.job.created_at)}", "HEAD")
-        parents = [head] if head else []
-        began = self._tree_of(self.base)
-        if not head or self._tree_of(head) != began:
-            parents = [self._commit(began, parents, f"Not committed when {self.job.id} began")]
-        return self._commit(self._tree_of(self.commit), parents, f"{self.job.title}\n\n{self.job.id}")
+    def _make_result(self) -> str:
+        """Commit the work on top of the history at the job's start."""
+        repository = self._repository
+        head, ended = repository.standing(self.base).commit, repository.standing(self.commit).commit
+        began, tree = (self._as_in_history(head, commit) for commit in (self.base, self.commit))
+        last = head
+        if ended != head and self._copies.holds(ended, head):
+            last = self._sign_commits(head, ended)
+        elif repository.tree_of(head) != began:
+            last = self._commit(began, last, f"Not committed when {self.job.id} began")
+        if repository.tree_of(last) == tree:
+            return last
+        return self._commit(tree, last, f"{self.job.title}\n\nSwarm-Job: {self.job.id}")
 
-    def _commit(self, tree: str, parents: list[str], message: str) -> str:
-        words = [word for parent in parents for word in ("-p", parent)]
-        made = call_git(self._copies.store, ["commit-tree", tree, *words, "-F", "-"], stdin=message.encode())
+    def _as_in_history(self, head: str, commit: str) -> str:
+        """Return a commit's tree, with files that no snapshot can hold, such as submodules, as in the history."""
+        repository, store = self._repository, self._copies.store
+        unheld = {path for path, _ in repository.about(self.base).get("left_out", [])}
+        lost = [one for one in list_changes(store, head, commit) if not one.new_mode]
+        kept = [one for one in lost if one.old_mode == SUBMODULE or one.path in unheld]
+        return change_tree(store, commit, "".join(_line(one.old_mode, one.old_id, one.path) for one in kept))
+
+    def _sign_commits(self, head: str, ended: str) -> str:
+        """Make the agent's commits again, each with its job and agent in its message; returns the last one."""
+        store, made = self._copies.store, dict[str, str]()
+        listed = call_git(store, ["rev-list", "--reverse", "--topo-order", ended, f"^{head}"])[1].decode().split()
+        for commit in listed:
+            head_text, _, message = call_git(store, ["cat-file", "commit", commit])[1].partition(b"\n\n")
+            lines = head_text.split(b"\n")
+            author = re.search(rb"<([^<>@]*)@", next(line for line in lines if line.startswith(b"author ")))
+            signed = message.rstrip(b"\n") + f"\n\nSwarm-Job: {self.job.id}\n".encode()
+            signed += b"Swarm-Agent: %s\n" % author[1] if author else b""
+            fields = [
+                b"parent " + made.get(line[7:].decode(), line[7:].decode()).encode()
+                if line.startswith(b"parent ")
+                else line
+                for line in lines
+            ]
+            given = b"\n".join(fields) + b"\n\n" + signed
+            made[commit] = (
+                call_git(store, ["hash-object", "-t", "commit", "-w", "--stdin"], stdin=given)[1].decode().strip()
+            )
+        return made[ended]
+
+    def _commit(self, tree: str, parent: str, message: str) -> str:
+        # Made of facts alone, so that a repeat makes the same commit.
+        who = f"swarm <swarm@localhost> {int(self.job.created_at)} +0000"
+        text = f"tree {tree}\nparent {parent}\nauthor {who}\ncommitter {who}\n\n{message}\n"
+        made = call_git(self._copies.store, ["hash-object", "-t", "commit", "-w", "--stdin"], stdin=text.encode())
         return made[1].decode().strip()
 
-    def _tree_of(self, commit: str) -> str:
-        return call_git(self._copies.store, ["rev-parse", "--verify", "-q", f"{commit}^{{tree}}"])[1].decode().strip()
-
     def _ask(self, *words: str) -> str:
-        done = run_git(self.folder, words)
+        done = run_git(self.folder, words, settings={"safe.directory": "*"})
         return "" if done.returncode else done.stdout.decode(errors="replace").strip()
+
+
+def _refuse(store: Path, merge: MergeResult, strategy: Strategy | None) -> str:
+    """Describe the conflicts that a strategy leaves open; empty if it decides all of them."""
+    if strategy in ("ours", "theirs"):
+        return ""
+    if strategy != "merge":
+        return describe_conflicts(store, merge)
+    unmarked = find_unmarked(store, merge)
+    return describe_conflicts(store, replace(merge, conflicts=tuple(unmarked))) if unmarked else ""
+
+
+def _line(mode: str, blob: str, path: str) -> str:
+    return f"{mode or 0} {blob if mode else '0' * 40}\t{path}\0"
+
+
+def _gone_first(changes: Sequence[Change]) -> list[Change]:
+    """Removals make room for what takes their place."""
+    return sorted(changes, key=lambda one: bool(one.new_mode))
 
 
 def find_work(store: Store, settings: Settings, agent_id: str) -> Work:

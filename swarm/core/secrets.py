@@ -41,6 +41,11 @@ class Stripped(NamedTuple):
     removed: int
 
 
+def holds_secret(text: str) -> bool:
+    """Whether the text holds a credential of a known form."""
+    return _WHOLE.search(text) is not None or _IN_URL.search(text) is not None
+
+
 def strip_secrets(text: str) -> Stripped:
     """Replace each secret in the text by a mark."""
     count = 0

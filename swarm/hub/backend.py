@@ -29,6 +29,7 @@ _SETTINGS = {
     "receive.denyDeletes": "true",
     "receive.denyNonFastForwards": "true",
     "receive.fsckObjects": "true",
+    "receive.shallowUpdate": "true",
     "receive.unpackLimit": "100",
     "safe.directory": "*",
     "uploadpack.allowReachableSHA1InWant": "true",

@@ -32,6 +32,7 @@ from swarm.workspace.merge import (
     leave_out,
     list_changes,
     merge_commits,
+    put_beside,
     read_blob,
     resolve,
 )
@@ -256,8 +257,8 @@ class Isolation(Step):
             case "ours" | "theirs" as side:
                 return notes.resolved(side, len(merge.conflicts)), "merged", resolve(store, merge, side)
             case "merge":
-                told = describe_conflicts(store, merge)
-                return f"{notes.with_markers(len(merge.conflicts))}\n\n{told}\n", "merged", merge.tree
+                told, (tree, beside) = describe_conflicts(store, merge), put_beside(store, merge)
+                return f"{notes.with_markers(len(merge.conflicts), beside)}\n\n{told}\n", "merged", tree
         told = describe_conflicts(store, merge)
         return f"{notes.conflicting(child.id, len(merge.conflicts))}\n\n{told}", "conflict", ""
 

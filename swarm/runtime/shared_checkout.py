@@ -15,6 +15,7 @@ from swarm.core.errors import GitFailed
 from swarm.runtime.workspace_sync import ENTER_SECONDS, GitSync, LocalSnapshots, ThroughHub, WorkspaceSync, boot_id
 from swarm.workspace.checkouts import hold_for_reading
 from swarm.workspace.git_command import locked
+from swarm.workspace.histories import fetch_with_history
 from swarm.workspace.spares import become
 
 if TYPE_CHECKING:
@@ -73,7 +74,8 @@ class SharedCheckout(ThroughHub):
             if self._is_ready():
                 return
             try:
-                repository.fetch(self._url, commit, self._token, seconds=seconds)
+                checkouts = repository.git_dir.parent
+                fetch_with_history(checkouts, repository, self._url, commit, self._token, seconds)
                 become(repository.git_dir.parent, repository, commit, boot_id())
             except GitFailed as error:
                 if error.trouble in ("away", "denied", "disk"):

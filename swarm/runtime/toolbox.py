@@ -29,6 +29,7 @@ from swarm.tools.registry import check_object, load_tool, validate_input
 from swarm.tools.shell import run_look, try_look
 from swarm.tools.web.reach import Reach, find_reach
 from swarm.workspace import is_output
+from swarm.workspace.checkouts import place_store
 
 if TYPE_CHECKING:
     from swarm.runtime.parts import Parts
@@ -246,12 +247,19 @@ class Toolbox:
             scratch=hold.home if hold is not None and hold.home is not None else home_folder(context),
             read_only=read_only,
             network=network,
-            readable=context.readable,
+            readable=(*context.readable, *self._history()),
             writable=context.folders,
             kept=home_folder(context) if looks else None,
             hidden=denied,
             hooks=tuple(file for step in self._parts.steps for file in step.guarded(context.workspace)),
         )
+
+    def _history(self) -> tuple[Path, ...]:
+        """The objects that the Git folder of a copy borrows."""
+        spec, checkouts = self._segment.spec, self._segment.settings.checkouts_folder()
+        is_copy = Path(spec.workspace).is_relative_to(checkouts)
+        objects = place_store(checkouts, spec.job_id) / "objects"
+        return (objects.resolve(),) if is_copy and objects.is_dir() else ()
 
     def _denied(self, context: ToolContext) -> tuple[Path, ...]:
         """Visible paths that rules deny. Raises `ToolError` for a look that cannot hide all of them."""

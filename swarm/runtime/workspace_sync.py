@@ -39,6 +39,7 @@ from swarm.workspace.checkouts import (
     open_snapshots,
     result_ref,
 )
+from swarm.workspace.histories import fetch_with_history
 from swarm.workspace.repository import Repository, Snapshot
 from swarm.workspace.spares import become
 
@@ -250,7 +251,7 @@ class GitSync(ThroughHub):
 
     def _bring(self, commit: str, seconds: float) -> None:
         try:
-            self._repository.fetch(self._url, commit, self._token, seconds=seconds)
+            fetch_with_history(self._git_dir.parent, self._repository, self._url, commit, self._token, seconds)
             self._was_ready = become(self._git_dir.parent, self._repository, commit, boot_id())
         except GitFailed as error:
             if error.trouble in ("away", "denied", "disk"):

@@ -34,12 +34,12 @@ class Changes:
 
 
 def sort_changes(tree: Path, paths: Iterable[bytes]) -> Changes:
-    """Look at each path that git names as changed or new (a trailing `/`: a repository of its own)."""
+    """Look at each path that git names as changed or new (a trailing `/`: a repository whose files cannot be listed)."""
     found, root = Changes(), os.fsencode(tree)
     through: dict[bytes, bool] = {b"": False}
     for path in paths:
         if path.endswith(b"/"):
-            found.left_out[path.rstrip(b"/")] = "it is a Git repository of its own"
+            found.left_out[path.rstrip(b"/")] = "it is a Git repository without files, or one that cannot be read"
         elif (reason := refuse_name(path)) is not None:
             found.left_out[path] = reason
         elif _is_beyond_link(root, os.path.dirname(path), through):

@@ -37,17 +37,17 @@ def open_checkout(checkouts: Path, job_id: str, agent_id: str, tree: Path) -> Re
     return open_folder(checkouts, job_id, agent_id, tree)
 
 
-def open_folder(checkouts: Path, job_id: str, agent_id: str, tree: Path, *, borrow: Path | None = None) -> Repository:
-    """Return an agent's repository of any folder, with its job's objects; `borrow` is a folder that may have objects already."""
+def open_folder(checkouts: Path, job_id: str, agent_id: str, tree: Path) -> Repository:
+    """Return an agent's repository of any folder, with its job's objects. A folder below the checkouts is a copy."""
     store, git_dir = place_store(checkouts, job_id), checkouts / f"{_checked(agent_id)}.git"
     try:
-        _make_store(store, borrow)
+        _make_store(store)
         if not os.path.lexists(git_dir / "objects"):
             git_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
             (git_dir / "objects").symlink_to(Path("..", store.name, "objects"))
     except OSError as error:
         raise GitFailed(f"checkouts cannot be made below {checkouts}: {error}", "failed") from error
-    return Repository.make(git_dir, tree)
+    return Repository.make(git_dir, tree, owner=agent_id if tree.is_relative_to(checkouts) else "")
 
 
 def place_store(checkouts: Path, job_id: str) -> Path:
@@ -82,14 +82,12 @@ def hold_for_reading(git_dir: Path) -> int:
         raise GitFailed(f"{git_dir} cannot be held: {error}", "failed") from error
 
 
-def _make_store(store: Path, borrow: Path | None) -> None:
+def _make_store(store: Path) -> None:
     done = store / "swarm-made"
     if done.exists():
         return
     store.mkdir(mode=0o700, parents=True, exist_ok=True)
     call_git(store, ["init", "-q", "--bare", "--template=", str(store)])
-    if borrow is not None:
-        lend_objects(store, borrow)
     done.touch()
 
 
@@ -132,6 +130,7 @@ def make_in_folder(url: str) -> None:
             # A file system that is not mounted now may be later.
             raise GitFailed(f"the hub's folder {folder} cannot be made: {error.strerror}", "away") from error
         call_git(folder, ["init", "-q", "--bare", "--template=", str(folder)])
+        call_git(folder, ["config", "receive.shallowUpdate", "true"])
 
 
 def result_ref(job_id: str) -> str:

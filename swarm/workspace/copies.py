@@ -2,7 +2,7 @@
 
 A job has one store of git objects, which all its copies use. Each agent has an index of its own there, for its own copy or for the
 folder that it gives copies of. A copy begins with all current files of its original, committed or not, except files that git
-ignores. The person's own repository only lends its objects; nothing is written to it.
+ignores, and with its history. The person's own repository is only read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from swarm.workspace.checkouts import open_folder, place_store
 from swarm.workspace.git_command import call_git
 from swarm.workspace.merge import list_changes, read_blob
 from swarm.workspace.repository import Repository
-from swarm.workspace.upload import held_though_ignored
 
 ATTEMPTS = 4
 """Attempts of an operation while others change the files."""
@@ -53,8 +52,7 @@ class Copies:
 
     def repository(self, agent_id: str, folder: Path) -> Repository:
         """Return the repository of an agent's folder, whether it is a copy or not."""
-        borrow = None if folder.is_relative_to(self._checkouts) else find_objects(folder)
-        return open_folder(self._checkouts, self._job_id, agent_id, folder, borrow=borrow)
+        return open_folder(self._checkouts, self._job_id, agent_id, folder)
 
     # -- states --------------------------------------------------------------------------------------------
 
@@ -66,9 +64,7 @@ class Copies:
         before = next(
             (one for one in (repository.tip(), self._last(agent_id), known) if one and repository.has(one)), None
         )
-        # The person's own repository may hold ignored files.
-        also = held_though_ignored(folder) if before is None else ()
-        commit = repository.snapshot(before, about, also=also).commit or before
+        commit = repository.snapshot(before, about).commit or before
         assert commit is not None, "a first snapshot always has a commit"
         return commit
 
@@ -107,7 +103,8 @@ class Copies:
                 "missing",
             )
         repository = self.repository(agent_id, folder)
-        repository.become(next((one for one in commits if one and repository.has(one)), commits[-1]))
+        commit = next((one for one in commits if one and repository.has(one)), commits[-1])
+        repository.become(commit)
 
     # -- coming back ---------------------------------------------------------------------------------------
 
@@ -140,27 +137,3 @@ def _is_made_room_for(full: Path, path: str, changes: Sequence[Any]) -> bool:
         for top, _, names in os.walk(full)
         for name in names
     )
-
-
-def find_objects(folder: Path) -> Path | None:
-    """Find the objects of the Git repository whose checkout a folder is or lies in; None without one.
-
-    It is only read as a store of objects: no setting of that repository is read.
-    """
-    for above in (folder, *folder.parents):
-        git = above / ".git"
-        if not git.exists():
-            continue
-        found = git / "objects" if git.is_dir() else _objects_elsewhere(git)
-        return found.resolve() if found is not None and found.is_dir() and "\n" not in str(found) else None
-    return None
-
-
-def _objects_elsewhere(git: Path) -> Path | None:
-    """Follow a file `.git`: of a linked worktree, a submodule, or a checkout with a separate git folder."""
-    try:
-        own = (git.parent / git.read_text().removeprefix("gitdir:").strip()).resolve()
-        common = own / "commondir"
-        return (own / (common.read_text().strip() if common.exists() else "") / "objects").resolve()
-    except (OSError, ValueError):
-        return None

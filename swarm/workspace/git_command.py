@@ -1,6 +1,6 @@
 """Git commands in a git folder of the runtime, outside the workspace and without the workspace's settings.
 
-`swarm.workspace.git` is for a repository that a person works in; here its `.git` is never opened. No settings, hooks, filters or
+`swarm.workspace.git` is for a repository that a person works in; here its settings are never read. No settings, hooks, filters or
 drivers exist except the ones below, so names in a workspace's files (`.gitattributes` can only name drivers) have no effect.
 A hub's token is passed in the environment, which no other user can read, never as an argument; no error repeats it.
 """
@@ -26,10 +26,19 @@ LOCAL_SECONDS = 600.0
 """Time limit of a command that reaches no other host."""
 LOCK_SECONDS = 60.0
 NEVER_CHECKED = (
+    # Old histories have such commits. No part of a file's name or content depends on them.
+    *(
+        f"{fault}{what}"
+        for fault in ("bad", "missing")
+        for what in ("Email", "Name")
+        if (fault, what) != ("missing", "Name")
+    ),
+    *("badDate", "badDateOverflow", "badTimezone", "missingNameBeforeEmail", "missingSpaceBeforeDate"),
+    *("missingSpaceBeforeEmail", "zeroPaddedDate", "zeroPaddedFilemode", "multipleAuthors", "missingTaggerEntry"),
     *(f"gitmodules{fault}" for fault in ("Blob", "Large", "Name", "Parse", "Path", "Symlink", "Update", "Url")),
     *(f"gitattributes{fault}" for fault in ("Blob", "Large", "LineLength")),
 )
-"""Ignored faults of files that only git interprets. The runtime never obeys these files, and any workspace or hub may hold them."""
+"""Ignored faults of a history's names and dates, and of files that only git interprets and the runtime never obeys."""
 _SETTINGS = {
     "core.hooksPath": os.devnull,
     "core.fsmonitor": "false",
@@ -144,10 +153,12 @@ def call_git(
     seconds: float = LOCAL_SECONDS,
     keep: Sequence[int] = (),
     index: Path | None = None,
+    borrow: Path | None = None,
 ) -> tuple[int, bytes]:
     """Run a command in the git folder, with `tree` as work tree; return its exit code, one of `accept`, and its output.
 
-    `keep` are descriptors that it holds while it runs; `index` replaces the git folder's index. Raises `GitFailed`.
+    `keep` are descriptors that it holds while it runs; `index` replaces the git folder's index; `borrow` is a folder of further
+    objects. Raises `GitFailed`.
     """
     where = ["--no-pager", f"--git-dir={git_dir}", *([] if tree is None else [f"--work-tree={tree}"])]
     command = next(word for word in arguments if word != "-c" and "=" not in word)
@@ -155,7 +166,9 @@ def call_git(
         running = subprocess.Popen(
             [find_git(), *where, *arguments],
             cwd=git_dir if tree is None else tree,
-            env=_environment(token) | ({} if index is None else {"GIT_INDEX_FILE": str(index)}),
+            env=_environment(token)
+            | ({} if index is None else {"GIT_INDEX_FILE": str(index)})
+            | ({} if borrow is None else {"GIT_ALTERNATE_OBJECT_DIRECTORIES": str(borrow)}),
             stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

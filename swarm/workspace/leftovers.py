@@ -18,6 +18,7 @@ from typing import Literal
 
 from swarm.workspace.checkouts import READERS
 from swarm.workspace.git_command import locked
+from swarm.workspace.histories import remove_histories
 from swarm.workspace.spares import FOLDER
 
 FORGOTTEN_SECONDS = 3_600.0
@@ -116,7 +117,8 @@ def _unread(git_dir: Path) -> Iterator[None]:
 
 
 def remove_leftovers(checkouts: Path, *, spares: bool = False) -> None:
-    """Finish removals of dead processes, and remove spare checkouts unused for long; with `spares`, all of them."""
+    """Finish removals of dead processes, and remove spare checkouts and histories unused for long; with `spares`, all of them."""
+    remove_histories(checkouts, every=spares)
     ready = checkouts / FOLDER
     for left in [*checkouts.glob(f"{_ASIDE}*"), *ready.glob("*")]:
         with suppress(OSError):

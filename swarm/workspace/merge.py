@@ -20,6 +20,8 @@ _BASE, _OURS, _THEIRS = "1", "2", "3"
 _SHOWN_FILES, _SHOWN_HUNKS, _SHOWN_LINES, _SHOWN_CHARACTERS = 20, 6, 40, 300
 _HUNK = re.compile(r"^<<<<<<< .*?^>>>>>>> [^\n]*$", re.MULTILINE | re.DOTALL)
 _LOOKED_FOR_NUL = 8_000
+_ASIDE = re.compile(r"~(yours|theirs)_[0-9a-f]{12}(_\d+)?$")
+"""Git's addition to a name whose place the other side has taken."""
 
 
 @dataclass(frozen=True)
@@ -27,12 +29,21 @@ class Conflict:
     """A path that both sides changed, each in its own way."""
 
     path: str
+    """Its path in the merged tree: under another name if the other side has a folder or a link in its place."""
     sides: dict[str, tuple[str, str]]
     """Stage (1: before, 2: ours, 3: theirs) → mode and blob; a stage may be missing."""
 
     @property
+    def place(self) -> str:
+        """The path that the side which has it calls it by."""
+        return _ASIDE.sub("", self.path)
+
+    @property
     def what(self) -> str:
         """Say how the two sides differ, to the owner of ours."""
+        if self.place != self.path:
+            mine, other = ("you", "the agent") if _OURS in self.sides else ("the agent", "you")
+            return f"it is a file or link that {mine} made, and a folder or something else that {other} made"
         match _OURS in self.sides, _THEIRS in self.sides, _BASE in self.sides:
             case True, True, True:
                 return "both changed it"
@@ -55,8 +66,23 @@ class MergeResult:
 
 def merge_commits(git_dir: Path, ours: str, theirs: str) -> MergeResult:
     """Merge two commits that the git folder has. Raises `GitFailed`."""
-    # Names appear beside the markers. Others may merge here at the same time, so a name always means the same commit.
-    sides = [f"yours/{ours[:12]}", f"theirs/{theirs[:12]}"]
+    return _merge(git_dir, ours, theirs, (ours, theirs))
+
+
+def merge_trees(git_dir: Path, base: str, ours: str, theirs: str) -> MergeResult:
+    """Merge the changes from the tree of `base` to that of `theirs` into that of `ours`, whatever their histories. Raises `GitFailed`."""
+
+    def commit(tree: str, *parents: str) -> str:
+        words = [word for parent in parents for word in ("-p", parent)]
+        return call_git(git_dir, ["commit-tree", f"{tree}^{{tree}}", *words, "-m", "x"])[1].decode().strip()
+
+    began = commit(base)
+    return _merge(git_dir, commit(ours, began), commit(theirs, began), (ours, theirs))
+
+
+def _merge(git_dir: Path, ours: str, theirs: str, called: tuple[str, str]) -> MergeResult:
+    # Names appear beside the markers. Others may merge here at the same time, so a name always means the same files.
+    sides = [f"{side}/{name[:12]}" for side, name in zip(("yours", "theirs"), called, strict=True)]
     for name, commit in zip(sides, (ours, theirs), strict=True):
         call_git(git_dir, ["update-ref", f"refs/heads/{name}", commit])
     command = ["merge-tree", "--write-tree", "-z", "--no-messages", "--allow-unrelated-histories", *sides]
@@ -74,22 +100,46 @@ def merge_commits(git_dir: Path, ours: str, theirs: str) -> MergeResult:
 
 def resolve(git_dir: Path, merge: MergeResult, strategy: Literal["ours", "theirs"]) -> str:
     """Return the tree of a merge with each conflict resolved to that side; other changes are merged. Raises `GitFailed`."""
-    lines = []
+    side = _OURS if strategy == "ours" else _THEIRS
+    gone, put = [], []
     for conflict in merge.conflicts:
-        mode, blob = conflict.sides.get(_OURS if strategy == "ours" else _THEIRS, ("0", "0" * 40))
+        gone.append(f"0 {'0' * 40}\t{conflict.path}\0")
+        if side not in conflict.sides:
+            continue
+        mode, blob = conflict.sides[side]
         if len(conflict.sides) == 3 and len({mode for mode, _ in conflict.sides.values()}) == 1:
             blob = _merge_file(git_dir, conflict, strategy) or blob
-        lines.append(f"{mode} {blob}\t{conflict.path}\0")
-    return change_tree(git_dir, merge.tree, "".join(lines))
+        put.append(f"{mode} {blob}\t{conflict.place}\0")
+    return change_tree(git_dir, merge.tree, "".join(gone + put))
+
+
+def find_unmarked(git_dir: Path, merge: MergeResult) -> list[Conflict]:
+    """Return the conflicts that markers in a file cannot show: of binary files, links, deleted or moved files, folders."""
+    return [one for one in merge.conflicts if not _is_marked(git_dir, one)]
+
+
+def put_beside(git_dir: Path, merge: MergeResult) -> tuple[str, dict[str, str]]:
+    """Return the tree with both versions of each conflict, between markers or beside each other, and path → place of theirs."""
+    both = [one for one in find_unmarked(git_dir, merge) if {_OURS, _THEIRS} <= one.sides.keys()]
+    beside = {one.path: f"{one.path}~theirs" for one in both}
+    lines = [f"{' '.join(one.sides[_THEIRS])}\t{beside[one.path]}\0" for one in both]
+    return change_tree(git_dir, merge.tree, "".join(lines)) if lines else merge.tree, beside
+
+
+def _is_marked(git_dir: Path, conflict: Conflict) -> bool:
+    both = [conflict.sides[side] for side in (_OURS, _THEIRS) if side in conflict.sides]
+    if len(both) < 2 or conflict.place != conflict.path or any(not mode.startswith("100") for mode, _ in both):
+        return False
+    return not any(_is_binary(read_blob(git_dir, blob)) for _, blob in both)
 
 
 def change_tree(git_dir: Path, tree: str, lines: str) -> str:
-    """A tree with some entries changed: `MODE BLOB\\tPATH` and NUL for each, mode 0 for none."""
+    """A tree with some entries changed: `MODE BLOB\\tPATH` and NUL for each, mode 0 for none. A file replaces a folder of its name."""
     with tempfile.TemporaryDirectory(prefix="swarm-index-", dir=git_dir) as folder:
         index = Path(folder, "index")
         call_git(git_dir, ["read-tree", tree], index=index)
         given = lines.encode("utf-8", "surrogateescape")
-        call_git(git_dir, ["update-index", "-z", "--index-info"], stdin=given, index=index)
+        call_git(git_dir, ["update-index", "-z", "--replace", "--index-info"], stdin=given, index=index)
         return call_git(git_dir, ["write-tree"], index=index)[1].decode().strip()
 
 

@@ -2,10 +2,10 @@
 
 Guarantees:
 
-- The workspace's `.git` is neither read nor written, and no program that its files or settings name is run. The same holds without git.
+- The workspace's `.git` is never written, and no program that its files or settings name is run. The same holds without git.
 - A commit holds each file byte for byte (no line ends, no filters, no encodings), its executable bit, and symbolic links as
-  such, under any name. It does not hold empty folders, pipes, sockets, new files that `.gitignore` names, or files in
-  `Snapshot.left_out`.
+  such, under any name. It does not hold empty folders, files that the person's repository ignores, or files in
+  `Snapshot.left_out`. Ignored files that `.worktreeinclude` names are held.
 - The index is kept between calls, so a snapshot costs one look at each file and reads only changed ones.
 - The next call can continue after a process died in the middle of one. Calls from several processes wait for each other.
 - Everything raises `GitFailed` and nothing else.
@@ -19,7 +19,7 @@ import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +27,15 @@ from swarm.core.errors import GitFailed, ToolError
 from swarm.workspace.changes import Changes, LeftOut, is_empty, look, sort_changes
 from swarm.workspace.files import opened_folder
 from swarm.workspace.git_command import call_git, locked
+from swarm.workspace.inner import make_inner, mark_shallow, take_commits, take_history
+from swarm.workspace.origin import Standing, find_git, list_held, read_copy, read_standing
 
 ROUNDS = 4
 """Most attempts of a snapshot while files change under it."""
 SETTLE_SECONDS = 0.05
 NETWORK_SECONDS = 120.0
+INCLUDE_FILE = ".worktreeinclude"
+"""Lists, in the syntax of `.gitignore`, ignored files that commits of a folder hold: `.env`, say."""
 _ATTRIBUTES = "* -text !eol -ident !filter !working-tree-encoding\n"
 """Overrides the workspace's own attributes: contents are kept as they are."""
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -61,13 +65,13 @@ class Merge:
 class Repository:
     """The git folder `git_dir` and the workspace `tree`, both absolute."""
 
-    def __init__(self, git_dir: Path, tree: Path) -> None:
-        self.git_dir, self.tree = git_dir, tree
+    def __init__(self, git_dir: Path, tree: Path, *, owner: str = "") -> None:
+        self.git_dir, self.tree, self._owner = git_dir, tree, owner
         self._tip_file = git_dir / "swarm-tip"
 
     @classmethod
-    def make(cls, git_dir: Path, tree: Path, *, borrow: Path | None = None) -> Repository:
-        """Open the repository; make it and the workspace's folder if missing. `borrow` is a git folder whose objects it uses.
+    def make(cls, git_dir: Path, tree: Path, *, owner: str = "") -> Repository:
+        """Open the repository; make it and the workspace's folder if missing. `owner` is the agent whose copy the workspace is.
 
         Raises `GitFailed` if the workspace holds the git folder: a snapshot would hold itself.
         """
@@ -78,59 +82,114 @@ class Repository:
             git_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
             if not (git_dir / "info/attributes").exists():
                 call_git(git_dir, ["init", "-q", "--bare", "--template=", str(git_dir)])
-                if borrow is not None:
-                    (git_dir / "objects/info").mkdir(parents=True, exist_ok=True)
-                    (git_dir / "objects/info/alternates").write_text(f"{borrow / 'objects'}\n")
                 (git_dir / "info").mkdir(exist_ok=True)
                 # Written last: it marks the git folder as complete.
                 (git_dir / "info/attributes").write_text(_ATTRIBUTES)
         except OSError as error:
             raise GitFailed(f"the git folder {git_dir} cannot be made: {error}", "failed") from error
-        return cls(git_dir, tree)
+        return cls(git_dir, tree, owner=owner)
 
     # -- the files -----------------------------------------------------------------------------------------
 
-    def snapshot(self, previous: str | None, about: Mapping[str, Any], *, also: Iterable[bytes] = ()) -> Snapshot:
+    def snapshot(self, previous: str | None, about: Mapping[str, Any]) -> Snapshot:
         """Commit the workspace as it is now, with the parent `previous`, if it has changed since then.
 
-        `about` becomes the commit's message, as JSON, with the files left out under `left_out`. `also` are ignored files to
-        include. Files that others write meanwhile are read again until they settle.
+        `about` becomes the commit's message, as JSON, with the files left out under `left_out`. Files that others write
+        meanwhile are read again until they settle.
         """
         if previous is not None:
             _check_commit(previous)
         with locked(self.git_dir) as lock:
             try:
-                return self._snapshot(previous, about, list(also), lock)
+                return self._snapshot(previous, about, lock)
             except GitFailed as error:
                 if previous is None or error.trouble != "failed":
                     raise
                 # An index can break in many ways. It is rebuilt from the previous commit, and all files are read.
                 (self.git_dir / "index").unlink(missing_ok=True)
-                return self._snapshot(previous, about, list(also), lock)
+                return self._snapshot(previous, about, lock)
 
-    def _snapshot(self, previous: str | None, about: Mapping[str, Any], also: list[bytes], lock: int) -> Snapshot:
+    def _snapshot(self, previous: str | None, about: Mapping[str, Any], lock: int) -> Snapshot:
         if previous is not None and not (self.git_dir / "index").exists():
             self._tip_file.unlink(missing_ok=True)
             self._git("read-tree", previous, lock=lock)
-        found = self._take_in(also, lock)
+        known = self._read_standing()
+        standing = self._look_at_history(known)
+        found = self._take_in(lock)
         left_out = [LeftOut(os.fsdecode(path), why) for path, why in sorted(found.left_out.items())]
         unsettled = sorted(os.fsdecode(path) for path in found.taken) if found.taken else []
-        if previous is not None and self.tip() == previous:
+        is_same = previous is not None and standing == known
+        if is_same and self.tip() == previous:
             return Snapshot(None, left_out, unsettled)
         tree = self._git("write-tree", lock=lock).decode().strip()
-        if previous is not None and self.tree_of(previous) == tree:
+        standing = standing if standing.commit else self._start_history(tree, standing)
+        if is_same and previous is not None and self.tree_of(previous) == tree:
             self._set_tip(previous)
             return Snapshot(None, left_out, unsettled)
         told = {**about, "left_out": [[one.path, one.reason] for one in left_out]} if left_out else about
-        commit = self.commit_tree(tree, [previous] if previous else [], told)
+        new = [] if is_same else [one for one in standing.tips if previous is None or one not in known.tips]
+        told = told if is_same else {**told, "git": standing.as_record()}
+        commit = self.commit_tree(tree, [*([previous] if previous else []), *new], told)
+        self._write_standing(standing)
         self._set_tip(commit)
         return Snapshot(commit, left_out, unsettled)
 
-    def _take_in(self, also: list[bytes], lock: int) -> Changes:
+    def begin(self, about: Mapping[str, Any], *, history: bool = True) -> Snapshot:
+        """Commit the workspace as the beginning of a job: a commit whose parent is the history of the workspace.
+
+        A folder without history, or one whose `history` is not wanted, has a first commit of its files as its history.
+        """
+        took = self.snapshot(self.tip(), about)
+        tree, standing = self.tree_of(took.commit or self.tip() or ""), self._read_standing()
+        if not history:
+            standing = self._start_history(tree, standing)
+        commit = self.commit_tree(tree, standing.tips, {**about, "git": standing.as_record()})
+        return Snapshot(commit, took.left_out, took.unsettled)
+
+    def _start_history(self, tree: str, standing: Standing) -> Standing:
+        first = self._git("commit-tree", tree, "-m", "The files at the beginning", work=False).decode().strip()
+        return Standing("ref: refs/heads/main", {"refs/heads/main": first}, rules=standing.rules)
+
+    def _look_at_history(self, known: Standing) -> Standing:
+        """Return where the workspace's history stands now, with all of its commits in the git folder."""
+        try:
+            if self._owner:
+                standing = read_copy(self.tree, known)
+                if new := [one for one in standing.tips if one not in known.tips]:
+                    take_commits(self.git_dir, self.tree, new, known.tips)
+                return standing
+            git, standing = find_git(self.tree), read_standing(self.tree, known)
+            if git is not None and standing.commit and standing != known:
+                take_history(self.git_dir, git, standing)
+        except GitFailed:
+            return known
+        return standing if all(map(self.has, standing.tips)) else replace(known, rules=standing.rules)
+
+    def standing(self, commit: str) -> Standing:
+        """Return where the history of the files of a snapshot stands. Nothing if the commit is none of the runtime's."""
+        words = ("log", "--first-parent", "-1", "--format=%B", "--no-show-signature", "-F", '--grep="git": {', commit)
+        with suppress(ValueError, TypeError, AttributeError):
+            return Standing(**json.loads(self._git(*words, work=False)).get("git", {}))
+        return Standing()
+
+    def _read_standing(self) -> Standing:
+        with suppress(OSError, ValueError, TypeError):
+            return Standing(**json.loads((self.git_dir / "swarm-history").read_text()))
+        return Standing()
+
+    def _write_standing(self, standing: Standing) -> None:
+        if standing.shallow:
+            mark_shallow(self.git_dir, standing.shallow)
+        (self.git_dir / "info/exclude").write_bytes(standing.rules.encode("utf-8", "surrogateescape"))
+        new = self.git_dir / "swarm-history.new"
+        new.write_text(json.dumps(standing.as_record()))
+        new.replace(self.git_dir / "swarm-history")
+
+    def _take_in(self, lock: int) -> Changes:
         """Update the index from the workspace; files in the returned `taken` are still changing."""
         for round_ in range(ROUNDS):
             try:
-                found = sort_changes(self.tree, [*self._changed(), *also])
+                found = self._look()
                 self._update(found, lock)
             except GitFailed as error:
                 # A file that turned into a folder meanwhile, say.
@@ -146,9 +205,44 @@ class Repository:
             time.sleep(SETTLE_SECONDS * (round_ + 1))
         return found
 
-    def _changed(self) -> list[bytes]:
-        listed = self._git("ls-files", "-z", "--others", "--modified", "--deleted", "--exclude-standard")
-        return list(dict.fromkeys(listed.split(b"\0")[:-1]))
+    def survey(self) -> Changes:
+        """Return what a snapshot would take in and leave out, and keep nothing."""
+        return self._look()
+
+    def _look(self) -> Changes:
+        """Find the differences of the workspace from the index."""
+        included = self._list_included()
+        held = None if self._owner else list_held(self.tree)
+        if held is None:
+            listed = self._list("--others", "--modified", "--deleted", "--exclude-standard")
+            listed = [inner for path in listed for inner in (self._enter(path) if path.endswith(b"/") else [path])]
+        else:
+            listed = self._list("--modified", "--deleted")
+        if not included and held is None:
+            return sort_changes(self.tree, dict.fromkeys(listed))
+        known, wanted = set(self._list("--cached")), {*included, *(held or ())}
+        found = sort_changes(self.tree, dict.fromkeys([*listed, *sorted(wanted - known)]))
+        if held is not None:
+            found.hidden += sorted(known - wanted)
+            found.taken = {path: seen for path, seen in found.taken.items() if path in wanted}
+        return found
+
+    def _list_included(self) -> list[bytes]:
+        file = self.tree / INCLUDE_FILE
+        words = ("--others", "--ignored", f"--exclude-from={file}")
+        return self._list(*words, index=self.git_dir / "no-index") if file.is_file() else []
+
+    def _enter(self, path: bytes) -> list[bytes]:
+        """List the files of a repository in a copy, by this git folder: its own is never opened."""
+        inner = self.tree / os.fsdecode(path)
+        if inner.is_symlink():
+            return []
+        listed = self._list("--others", "--exclude-standard", index=self.git_dir / "no-index", tree=inner)
+        return [path + one for one in listed] or [path]
+
+    def _list(self, *which: str, index: Path | None = None, tree: Path | None = None) -> list[bytes]:
+        listed = call_git(self.git_dir, ["ls-files", "-z", *which], tree=tree or self.tree, index=index)[1]
+        return listed.split(b"\0")[:-1]
 
     def _update(self, found: Changes, lock: int) -> None:
         held = self._held(found.left_out) if found.left_out else []
@@ -172,12 +266,15 @@ class Repository:
     def become(self, commit: str) -> None:
         """Make the workspace equal to the commit: remove other files, except ignored ones and those that a snapshot leaves out.
 
-        If the workspace is equal already, nothing is written.
+        An agent's copy gets a Git folder with the history of those files. If the workspace is equal already, nothing is written.
         """
         _check_commit(commit)
         with locked(self.git_dir) as lock:
             if self.tip() == commit and (self.git_dir / "index").exists() and not self._unlike():
                 return
+            if self._owner:
+                # Its rules say which files are not removed.
+                self._write_standing(self.standing(commit))
             self._tip_file.unlink(missing_ok=True)
             was_empty = is_empty(self.tree)
             try:
@@ -191,15 +288,17 @@ class Repository:
             for _ in range(0 if was_empty else ROUNDS):
                 if not self._remove_others():
                     break
+            standing = self._read_standing()
+            if self._owner and standing.commit:
+                make_inner(self.git_dir, self.tree, standing, self._owner)
             self._set_tip(commit)
 
     def _unlike(self) -> bool:
-        found = sort_changes(self.tree, self._changed())
-        return bool(found.taken or found.hidden)
+        found, known = self._look(), self._read_standing()
+        return bool(found.taken or found.hidden or (self._owner and read_copy(self.tree, known) != known))
 
     def _remove_others(self) -> bool:
-        listed = self._git("ls-files", "-z", "--others", "--exclude-standard").split(b"\0")[:-1]
-        others = list(sort_changes(self.tree, listed).taken)
+        others = list(sort_changes(self.tree, self._list("--others", "--exclude-standard")).taken)
         for path in others:
             self._remove(self.tree / os.fsdecode(path))
         return bool(others)
@@ -242,6 +341,10 @@ class Repository:
         tree, _, rest = printed.decode("utf-8", "surrogateescape").partition("\0")
         names, _, told = rest.partition("\0\0") if code == 1 else ("", "", rest.removeprefix("\0"))
         return Merge(tree, [name for name in names.split("\0") if name], _read_messages(told))
+
+    def count_between(self, earlier: str, commit: str) -> int:
+        """Count the commits that lead to a commit and not to the earlier one."""
+        return int(self._git("rev-list", "--count", commit, f"^{earlier}", work=False))
 
     def tree_of(self, commit: str) -> str:
         """The id of a commit's tree."""
@@ -286,14 +389,25 @@ class Repository:
     # -- the hub -------------------------------------------------------------------------------------------
 
     def push(
-        self, url: str, commit: str, ref: str, token: str | None = None, *, seconds: float = NETWORK_SECONDS
+        self,
+        url: str,
+        commit: str,
+        ref: str,
+        token: str | None = None,
+        *,
+        seconds: float = NETWORK_SECONDS,
+        also: Mapping[str, str] | None = None,
     ) -> None:
         """Create `ref` at `url` for the commit; a ref is never changed. Succeeds if it names the same commit already.
+
+        `also` are further refs, whose names say their commits.
 
         Raises `GitFailed`: `refused` if the ref names another commit.
         """
         # An empty lease requires that the ref does not exist.
-        command = ("push", "-q", "--porcelain", "--no-verify", f"--force-with-lease={ref}:", url, f"{commit}:{ref}")
+        refs = {ref: commit, **(also or {})}
+        command = ["push", "-q", "--porcelain", "--no-verify", f"--force-with-lease={ref}:", url]
+        command += [f"{one}:{name}" for name, one in refs.items()]
         try:
             call_git(self.git_dir, command, token=token, seconds=seconds)
         except GitFailed as error:
@@ -343,7 +457,16 @@ class Repository:
         kept = "refs/swarm/fetched" if is_commit else ref_or_commit
         # Git searches packs before single objects, one of which may be half-written.
         again = ("-c", "fetch.unpackLimit=1", "fetch", "--refetch") if anew else ("fetch",)
-        command = (*again, "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-gc", url, f"+{ref_or_commit}:{kept}")
+        command = (
+            *again,
+            "-q",
+            "--no-tags",
+            "--update-shallow",
+            "--no-write-fetch-head",
+            "--no-auto-gc",
+            url,
+            f"+{ref_or_commit}:{kept}",
+        )
         call_git(self.git_dir, command, token=token, seconds=seconds)
         return self._git("rev-parse", "--verify", "-q", kept, work=False).decode().strip()
 

@@ -6,17 +6,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from swarm.core.errors import ConfigurationError, GitFailed
+from swarm.core.errors import GitFailed
 from swarm.core.settings import Settings
 from swarm.workspace.checkouts import base_url, job_url, make_in_folder, open_snapshots
-from swarm.workspace.git import run_git
+from swarm.workspace.histories import find_root, root_ref
 from swarm.workspace.repository import Repository, Snapshot
 
 SEND_SECONDS = 1_800.0
 NEAR_FILES = 500
-"""Files that may differ from the hub's base of a folder before the hub receives a new base."""
-INCLUDE_FILE = ".worktreeinclude"
-"""Lists, in the syntax of `.gitignore`, ignored files that copies of a folder include: `.env`, say."""
+"""Files or commits that may differ from the hub's base of a folder before the hub receives a new base."""
 _SHOWN = 10
 
 
@@ -31,24 +29,35 @@ class Upload:
 
 def send_folder(settings: Settings, folder: Path, hub: str, job_id: str, agent_id: str) -> Upload:
     """Send the folder's current files, with uncommitted changes and without ignored files. Raises `GitFailed`."""
-    repository = open_snapshots(settings.state_folder(), folder)
-    previous = repository.tip()
-    took = repository.snapshot(previous, {"job": job_id, "agent": agent_id}, also=held_though_ignored(folder))
-    commit = took.commit or previous
-    assert commit is not None, "a first snapshot always has a commit"
-    url = job_url(hub, job_id)
+    repository, about = open_snapshots(settings.state_folder(), folder), {"job": job_id, "agent": agent_id}
+    url, ref = job_url(hub, job_id), f"refs/swarm/{agent_id}/0-"
     make_in_folder(url)
+    took, warnings = repository.begin(about), list[str]()
     try:
-        if (base := base_url(hub)) is not None:
-            _share_base(repository, base, commit, settings.hub_token)
-        # A client that got no answer sends again, and the folder may have changed.
-        repository.push(url, commit, f"refs/swarm/{agent_id}/0-{commit[:12]}", settings.hub_token, seconds=SEND_SECONDS)
+        try:
+            _send(repository, hub, url, ref, took.commit or "", settings.hub_token)
+        except GitFailed as error:
+            if error.trouble in ("away", "denied"):
+                raise
+            # A history may be incomplete, broken or larger than the hub allows.
+            took = repository.begin(about, history=False)
+            _send(repository, hub, url, ref, took.commit or "", settings.hub_token)
+            warnings = [f"the history of {folder} is not sent, because the hub did not take it: {error}"]
     except GitFailed as error:
         raise GitFailed(
             f"the files of {folder} could not be sent to the hub {hub}, and nothing was submitted: {error}",
             error.trouble,
         ) from error
-    return Upload(commit, _explain(folder, took))
+    return Upload(took.commit or "", [*_explain(folder, took), *warnings])
+
+
+def _send(repository: Repository, hub: str, url: str, ref: str, commit: str, token: str | None) -> None:
+    if (base := base_url(hub)) is not None:
+        _share_base(repository, base, commit, token)
+    # A client that got no answer sends again, and the folder may have changed.
+    root = find_root(repository, commit)
+    also = {root_ref(root): root}
+    repository.push(url, commit, f"{ref}{commit[:12]}", token, seconds=SEND_SECONDS, also=also)
 
 
 def _share_base(repository: Repository, url: str, commit: str, token: str | None) -> None:
@@ -57,27 +66,13 @@ def _share_base(repository: Repository, url: str, commit: str, token: str | None
     known = noted.read_text().strip() if noted.exists() else ""
     with suppress(GitFailed):
         near = known and len(repository.changed_paths(known, commit)) <= NEAR_FILES
+        # A base without the history would have each job send it.
+        near = near and repository.count_between(known, commit) <= NEAR_FILES
         # Every push lists each base, so there should be few.
         if near and repository.find(url, f"refs/swarm/base/{known}", token) == known:
             return
     repository.push(url, commit, f"refs/swarm/base/{commit}", token, seconds=SEND_SECONDS)
     noted.write_text(f"{commit}\n")
-
-
-def held_though_ignored(folder: Path) -> list[bytes]:
-    """Return ignored files that copies include: those in the person's own repository, and those in `.worktreeinclude`."""
-    found = _list(folder, "--cached", "--exclude-standard")
-    if (folder / INCLUDE_FILE).is_file():
-        found += _list(folder, "--others", f"--exclude-from={folder / INCLUDE_FILE}")
-    return list(dict.fromkeys(found))
-
-
-def _list(folder: Path, *which: str) -> list[bytes]:
-    try:
-        listed = run_git(folder, ["ls-files", "-z", "--ignored", *which])
-    except ConfigurationError:
-        return []  # there is no repository
-    return listed.stdout.split(b"\0")[:-1] if listed.returncode == 0 else []
 
 
 def _explain(folder: Path, took: Snapshot) -> list[str]:

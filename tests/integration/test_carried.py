@@ -115,28 +115,41 @@ def test_on_another_host_a_half_done_call_is_undone_and_what_was_read_is_still_k
     hubbed: Fleet, tmp_path: Path
 ) -> None:
     (hubbed.workspace / "a.txt").write_text("one\n")
+    subprocess.run(["git", "init", "-q", "-b", "trunk", str(hubbed.workspace)], check=True)
+    named = ["git", "-c", "user.name=p", "-c", "user.email=p@x"]
+    for words in (["add", "a.txt"], ["commit", "-qm", "first"]):
+        subprocess.run([*named, *words], cwd=hubbed.workspace, check=True)
     first = hubbed.start_worker(1)
     steps = play(
-        bash("echo two > b.txt"),
+        bash("echo two > b.txt; git add b.txt; git commit -qm second"),
         read("a.txt"),
-        bash("echo half > b.txt; echo half > c.txt; touch /tmp/{prompt}; sleep 60").replace(
+        bash("echo half > b.txt; git commit -qam lost; echo half > c.txt; touch /tmp/{prompt}; sleep 60").replace(
             "{prompt}", "x-" + tmp_path.name
         ),
         edit("a.txt", "one", "three"),
-        bash("cat a.txt b.txt; ls"),
+        bash(
+            "cat a.txt b.txt; ls; git status -sb; git log --format=%s; git blame -s a.txt | wc -l; git remote; ls .git/hooks || :"
+        ),
     )
     job = hubbed.submit("go", hubbed.rehearse(steps))
     agent = job.agents()[0].id
     checkout = hubbed.settings.checkouts_folder() / agent / "workspace"
     wait_for("it is half done", (checkout / "c.txt").exists, 30)
     first.kill()
-    shutil.rmtree(hubbed.settings.checkouts_folder())
+    # The command's sandbox may still be at work there.
+    hubbed.settings.checkouts_folder().rename(tmp_path / "lost")
     hubbed.start_worker(1)
     assert job.wait(60).state == "completed"
     _, _, undone, edited, looked = results(hubbed, job)
     assert undone.text == UNDONE and undone.is_error
     assert not edited.is_error, edited.text
-    assert looked.text.split() == ["three", "two", "a.txt", "b.txt"]
+    words = ["three", "two", "a.txt", "b.txt", "##", "trunk", "M", "a.txt", "second", "first", "1"]
+    assert looked.text.split() == words, "no remote and no hook"
+    work = job.work()
+    assert work.apply().changed == {"a.txt": "M", "b.txt": "A"}
+    log = ["git", "log", "--format=%an %s", work.make_branch()]
+    told = subprocess.run(log, cwd=hubbed.workspace, check=True, capture_output=True, text=True).stdout
+    assert told == f"swarm go\n{agent} second\np first\n"
 
 
 def test_a_new_checkout_is_set_up_before_its_agent_goes_on_and_a_failure_is_told(hubbed: Fleet) -> None:
@@ -210,7 +223,7 @@ def test_what_does_not_follow_is_told_once_and_at_the_start(hubbed: Fleet) -> No
     assert any("big" in warning for warning in job.warnings)
     assert job.wait(40).state == "completed"
     first, second = results(hubbed, job)
-    assert "large: it has 32 MiB" in first.text and "large" not in second.text
+    assert "large: it has 33,554,433 bytes" in first.text and "large" not in second.text
 
 
 def test_children_begin_with_what_their_parent_has_and_work_on_copies(hubbed: Fleet) -> None:

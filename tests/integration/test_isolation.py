@@ -171,6 +171,7 @@ def test_the_parent_chooses_how_a_conflict_is_resolved(
     job = at_work.submit("lead", server)
     assert job.wait(60).state == "completed"
     assert (files / "shared.txt").read_text().startswith(first_line) and (files / "picture.bin").read_bytes() == picture
+    assert ((files / "picture.bin~theirs").exists()) == (strategy == "merge")
     assert gone == ((files / "gone.txt").read_text() if (files / "gone.txt").exists() else None)
     # What does not conflict is merged with every strategy but `none`.
     assert (files / "only-b").exists() == (strategy != "none")

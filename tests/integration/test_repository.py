@@ -85,10 +85,11 @@ def test_every_file_is_the_same_elsewhere_whatever_its_name_and_content(own: Rep
 
 def test_what_is_ignored_stays_behind_unless_it_is_held_already(own: Repository, hub: str) -> None:
     (own.tree / ".gitignore").write_text("build/\n")
+    (own.tree / ".worktreeinclude").write_text("build/kept\n")
     (own.tree / "build").mkdir()
     (own.tree / "build/kept").write_text("kept")
     (own.tree / "build/made").write_text("made")
-    first = own.snapshot(None, {}, also=[b"build/kept"]).commit
+    first = own.snapshot(None, {}).commit
     assert first is not None
     (own.tree / "build/kept").write_text("changed")
     there = elsewhere(own, hub, snap(own, first))
@@ -114,7 +115,6 @@ def test_what_is_left_out_is_named_with_its_reason(own: Repository, monkeypatch:
         "big": "it",
         "git~1": "Git",
         ".gitmodules": "Git",
-        "nested": "it",
         "unborn": "it",
         "sub/.Git/config": "Git",
     }
@@ -194,7 +194,7 @@ def test_whoever_died_between_index_and_commit_is_made_up_for(own: Repository) -
     (own.tree / "a").write_text("a")
     first = snap(own)
     (own.tree / "a").write_text("b")
-    own._take_in([], os.open(own.git_dir, os.O_RDONLY))
+    own._take_in(os.open(own.git_dir, os.O_RDONLY))
     second = snap(own, first)
     assert own.read_file(second, "a") == b"b"
 
@@ -202,8 +202,9 @@ def test_whoever_died_between_index_and_commit_is_made_up_for(own: Repository) -
 @pytest.mark.parametrize("harm", ["lock", "lost", "corrupt"])
 def test_a_broken_or_locked_index_costs_only_time(own: Repository, harm: str) -> None:
     (own.tree / ".gitignore").write_text("kept\n")
+    (own.tree / ".worktreeinclude").write_text("kept\n")
     (own.tree / "kept").write_text("held although it is ignored")
-    first = own.snapshot(None, {}, also=[b"kept"]).commit
+    first = own.snapshot(None, {}).commit
     assert first is not None
     index = own.git_dir / "index"
     match harm:

@@ -1,6 +1,6 @@
 """The workspace: which paths stay inside it, and how its files are opened and replaced.
 
-Tests of swarm/workspace/files.py, swarm/workspace/paths.py, swarm/workspace/text.py, swarm/workspace/copies.py.
+Tests of swarm/workspace/files.py, swarm/workspace/paths.py, swarm/workspace/text.py, swarm/workspace/origin.py.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from swarm.workspace import (
     shown,
     sniff_encoding,
 )
-from swarm.workspace.copies import find_objects
 from swarm.workspace.git_command import read_failure
+from swarm.workspace.origin import find_git
 
 
 @pytest.fixture
@@ -236,7 +236,8 @@ def test_the_objects_of_a_checkout_whose_git_folder_lies_elsewhere_are_found(wor
         (git / "commondir").write_text(f"{common}\n")
     (objects := git / common / "objects").mkdir()
     (workspace / ".git").write_text(f"gitdir: {git}\n")
-    assert find_objects(workspace) == objects.resolve()
+    found = find_git(workspace)
+    assert found is not None and found.common / "objects" == objects.resolve()
 
 
 def test_a_long_complaint_of_git_is_cut_at_a_word() -> None:
