@@ -195,7 +195,7 @@ rules:
     assert "THE FORK READ" in text and "54999" in text, text
     root, fork = job.agents()
     store = at_work.swarm.store
-    kept = [store.keyspace.client.hkeys(store.keyspace.key("outputs", agent.id)) for agent in (root, fork)]
+    kept = [list(dict(store.outputs.all(agent.id))) for agent in (root, fork)]
     assert [len(keys) for keys in kept] == [1, 1] and kept[0] != kept[1]
     assert store.outputs.load(fork.id, kept[0][0]) is None, "it has no copy"
 
