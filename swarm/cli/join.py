@@ -42,7 +42,7 @@ def join(
     """
     path = file or default_place()
     kept = read_settings(path)
-    given = {name: value for name, value in os.environ.items() if _is_setting(name) or name in KEYS}
+    given = {name: value for name, value in os.environ.items() if value and (_is_setting(name) or name in KEYS)}
     place = url or given.get("SWARM_REDIS_URL") or kept.get("SWARM_REDIS_URL")
     if not place:
         raise ConfigurationError("name the fleet's Redis: swarm join redis://USER@HOST:6379/0")
