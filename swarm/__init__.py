@@ -27,12 +27,15 @@ if TYPE_CHECKING:
     from swarm.definitions.own.context import ToolContext
     from swarm.definitions.own.declaration import tool
     from swarm.definitions.own.results import ToolImage
+    from swarm.definitions.own.workflow import workflow
     from swarm.streaming.events import StreamEvent
+    from swarm.workflows.flow import Flow
 
 __all__ = [
     "AgentDefinition",
     "AgentView",
     "Event",
+    "Flow",
     "Job",
     "JobFailed",
     "JobView",
@@ -50,12 +53,14 @@ __all__ = [
     "signature",
     "stream",
     "tool",
+    "workflow",
 ]
 
 _HOMES = {
     "AgentDefinition": "swarm.definitions.model",
     "AgentView": "swarm.core.records",
     "Event": "swarm.core.records",
+    "Flow": "swarm.workflows.flow",
     "Job": "swarm.client.swarm",
     "JobFailed": "swarm.core.errors",
     "JobView": "swarm.core.records",
@@ -73,6 +78,7 @@ _HOMES = {
     "ToolError": "swarm.core.errors",
     "ToolImage": "swarm.definitions.own.results",
     "tool": "swarm.definitions.own.declaration",
+    "workflow": "swarm.definitions.own.workflow",
 }
 
 

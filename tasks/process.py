@@ -70,7 +70,7 @@ class Runtime:
 
     def model_for(self, spec: AgentSpec) -> Model:
         """The model for an agent: the settings' provider, or its job's rehearsal server."""
-        if spec.definition.command:
+        if not spec.definition.asks_model:
             return ProgramModel(spec)
         return self.model_at(spec.base_url)
 

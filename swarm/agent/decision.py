@@ -48,6 +48,11 @@ class CallModel:
 
 
 @dataclass(frozen=True)
+class Advance:
+    """Continue the workflow's program, or wait for its calls."""
+
+
+@dataclass(frozen=True)
 class RunTools:
     """Run these calls: several without effects together, or a single one with effects."""
 
@@ -140,10 +145,10 @@ class Done:
     """The agent has ended."""
 
 
-_OfModel = CallModel | Compact | Say
+_OfMind = CallModel | Compact | Say | Advance
 _OfCalls = RunTools | Settle | SpawnAgents | CollectChildren | SendMessages | Wait
 _OfEnd = RunCheck | Grade | AwaitGrader | Rest | End | Done
-Action = Begin | AwaitMail | _OfModel | _OfCalls | _OfEnd
+Action = Begin | AwaitMail | _OfMind | _OfCalls | _OfEnd
 
 
 def next_action(history: History, bounds: ContextBounds | None = None) -> Action:
@@ -167,6 +172,24 @@ def _next_action(history: History, bounds: ContextBounds | None) -> Action:
         return Begin()
     if not history.messages:
         return Say(Prompt(text=history.spec.prompt or "(The task is empty.)"))
+    if history.spec.definition.workflow is not None:
+        return _next_of_program(history)
+    return _next_of_model(history, history.spec, bounds)
+
+
+def _next_of_program(history: History) -> Action:
+    """Return the next action of an agent with a program: its calls that can run, then the program again."""
+    if history.hooks.stopped:
+        return _fail(history, history.hooks.stopped)
+    calls = [call for call in history.pending.values() if call["id"] not in history.spawned]
+    if unrun := _settle_interrupted(history, calls):
+        return unrun
+    # Questions are answered while others are at work.
+    calls = [call for call in calls if history.kind_of(call) not in (Kind.ASK, Kind.WAIT)]
+    return _next_to_run(history, calls) if calls else Advance()
+
+
+def _next_of_model(history: History, spec: AgentSpec, bounds: ContextBounds | None) -> Action:
     if history.pending:
         return _next_for_calls(history)
     if history.hooks.stopped:
@@ -175,13 +198,13 @@ def _next_action(history: History, bounds: ContextBounds | None) -> Action:
         return AwaitGrader(history.grading)
     if history.plan:
         plan = Finished(state="completed", text=history.plan, reason=notes.NOBODY_FOR_PLAN)
-        return End(close(plan, history.spec))
+        return End(close(plan, spec))
     if history.failure is not None:
         return _next_after_failure(history, history.failure, bounds)
     if history.messages[-1]["role"] == "assistant" or _is_complete(history):
         # Resumed: the new run's message is still in the mailbox.
         return AwaitMail() if history.last is None else _next_after_reply(history, bounds)
-    return _next_request(history, history.spec)
+    return _next_request(history, spec)
 
 
 def _next_request(history: History, spec: AgentSpec) -> Action:
@@ -221,15 +244,21 @@ def _settle_unrun(history: History, calls: list[Block]) -> Settle | None:
         return settle(calls, _NOT_WHOLE[history.last.stop_reason])
     if history.final_answer:
         return settle(calls, notes.NO_TOOLS_LEFT)
+    if interrupted := _settle_interrupted(history, calls):
+        return interrupted
+    if history.hooks.stopped:
+        return settle(calls, notes.STOPPED_BY_HOOK)
+    if broken_off := [call for call in calls if call["id"] in history.broken_off]:
+        return settle(broken_off, notes.STOPPED)
+    return None
+
+
+def _settle_interrupted(history: History, calls: list[Block]) -> Settle | None:
     # A call that asked somebody while it ran is not interrupted: it continues, once.
     begun = [call for call in calls if call["id"] in history.tools_started and call["id"] not in history.waits]
     if interrupted := [call for call in begun if history.kind_of(call) is not Kind.IDEMPOTENT]:
         carried = history.spec is not None and history.spec.is_carried
         return settle(interrupted, notes.UNDONE if carried else notes.INTERRUPTED)
-    if history.hooks.stopped:
-        return settle(calls, notes.STOPPED_BY_HOOK)
-    if broken_off := [call for call in calls if call["id"] in history.broken_off]:
-        return settle(broken_off, notes.STOPPED)
     return None
 
 

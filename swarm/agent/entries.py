@@ -147,6 +147,28 @@ class Exchanged(Journaled):
     """New cursor of the agent's mailbox after a received message."""
 
 
+class Note(BaseModel):
+    """A workflow's words for people: a phase that begins, a line of its log, or its progress (`3 of 9`)."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    kind: Literal["phase", "log", "progress"]
+    text: str
+
+
+class Advanced(Journaled):
+    """A workflow's program continued. It reads the time (`at`) and the job's use from this entry."""
+
+    kind: Literal["advanced"] = "advanced"
+    calls: list[Block] = []
+    """The program's new calls, in order."""
+    dropped: list[str] = []
+    """tool_use ids of calls whose result it no longer awaits."""
+    notes: list[Note] = []
+    spent_usd: float = 0.0
+    spent_tokens: int = 0
+
+
 class Parked(Journaled):
     """The agent released its process until the condition holds."""
 
@@ -332,7 +354,7 @@ class Finished(Journaled):
 
 _OfTalk = Started | Prompt | Assistant | ModelFailed | Mail | Exchanged | Compacted | CompactionFailed
 _OfCalls = ToolStarted | ToolFinished | Spawned | Answered | Ruled | HooksBegun | Hooked
-_OfRuns = Redefined | Parked | Grading | Verdict | Resumed | Replayed | Finished
+_OfRuns = Redefined | Advanced | Parked | Grading | Verdict | Resumed | Replayed | Finished
 Entry = Annotated[_OfTalk | _OfCalls | _OfRuns, Field(discriminator="kind")]
 
 _ADAPTER: TypeAdapter[Entry] = TypeAdapter(Entry)

@@ -27,6 +27,7 @@ from swarm.agent.cut import (
     note_failure,
 )
 from swarm.agent.entries import (
+    Advanced,
     Answered,
     Assistant,
     Compacted,
@@ -171,6 +172,14 @@ class History(HistoryState):
         self.spawned.update(entry.children)
         self.notes.update(entry.notes)
         self.background.update(entry.background)
+
+    def _take_advanced(self, entry: Advanced) -> None:
+        self.lived.append(entry)
+        calls = {call["id"]: call for call in entry.calls}
+        self.pending.update(calls)
+        self.call_ids.update(calls)
+        for call_id in entry.dropped:
+            self.pending.pop(call_id, None)
 
     def _take_parked(self, entry: Parked) -> None:
         if entry.tool_use_id:
@@ -317,6 +326,8 @@ class History(HistoryState):
         self.guided.update(entry.instructions)
         self.files_seen_in.update(dict.fromkeys(entry.files, self.commit))
         self.tool_calls += 1
+        if self.lived:
+            self.lived.append(entry)
         self._results[entry.tool_use_id] = block
         call = self.pending.pop(entry.tool_use_id)
         # A refused call, or one that never began, took no time.

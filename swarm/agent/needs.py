@@ -17,17 +17,24 @@ from swarm.agent.spec import AgentSpec
 from swarm.core.errors import install_command
 from swarm.core.formats import FIRST
 from swarm.core.release import FORMAT
+from swarm.definitions.model import AgentDefinition
 from swarm.definitions.names import canonical_tool, split_pattern
 from swarm.definitions.tools import is_mcp, row_of
 
 ANY_MODEL = "*"
 _HOST, _FORMAT = "host:", "format:"
-OfferKind = Literal["tool", "tag", "mcp", "host"]
+OfferKind = Literal["tool", "workflow", "tag", "mcp", "host"]
 SERVERS = "servers"
 """The `mcp` offer of a worker that can use MCP servers."""
 _NAMED = {
     "host": ("the host", "start a worker there"),
     "tool": ("the tool", "install its package there, or name its module in SWARM_TOOLS"),
+    "workflow": (
+        "the workflow",
+        "install the package with this version of it there, or name its module in SWARM_TOOLS",
+    ),
+    "workflow:python": ("support for workflows in Python", install_command("workflows")),
+    "workflow:javascript": ("support for workflows in JavaScript", install_command("workflows")),
     "tag": ("the tag", "SWARM_TAGS={}"),
     "mcp": ("the MCP server", "SWARM_MCP_SERVERS={}"),
     f"mcp:{SERVERS}": ("support for MCP", install_command("mcp")),
@@ -148,10 +155,11 @@ def needs_of(
     given = list(given)
     tools = {name for name in (*listed, *given) if row_of(name).origin}
     wants = {offer("tool", name) for name in tools} | {offer("tag", tag) for tag in spec.definition.requires}
+    wants |= {offer("workflow", known_as(spec.definition))} if spec.definition.workflow else set()
     wants |= {offer("host", spec.host)} if spec.host else set()
     wants |= {offer("mcp", SERVERS)} if serving or any(map(is_mcp, given)) else set()
     wants |= {offer("mcp", key) for key in servers}
-    model = "" if spec.base_url or spec.definition.command else spec.model
+    model = spec.model if spec.definition.asks_model and not spec.base_url else ""
     wants |= _TODAY
     needs = Needs(job=spec.job_id, model=model, wants=tuple(sorted(wants)))
     if spec.files is None or not spec.is_carried:
@@ -177,6 +185,13 @@ def raise_format(document: str) -> Needs:
 
 def _newest(names: Iterable[str]) -> int:
     return max((int(name.removeprefix(_FORMAT)) for name in names if name.startswith(_FORMAT)), default=FIRST)
+
+
+def known_as(definition: AgentDefinition) -> str:
+    """Name a workflow's offer: a native one's name and version, a sandboxed one's language."""
+    program = definition.workflow
+    assert program is not None, "it is no workflow"
+    return f"{definition.name}@{program.digest}" if program.language == "native" else program.language
 
 
 def find_unmet(needs: Needs, has: Has) -> str:

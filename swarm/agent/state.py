@@ -10,6 +10,7 @@ from swarm.agent.blocks import BYTES_PER_TOKEN, text_of
 from swarm.agent.coordination.ledger import WorkLedger
 from swarm.agent.cut import Context
 from swarm.agent.entries import (
+    Advanced,
     Answered,
     Assistant,
     Finished,
@@ -19,6 +20,7 @@ from swarm.agent.entries import (
     ModelFailed,
     Prompt,
     Ruled,
+    ToolFinished,
     Verdict,
 )
 from swarm.agent.journaled import Condition
@@ -156,6 +158,8 @@ class HistoryState:
     """The agent agreed to be shut down: it ends instead of resting."""
     broken_off: set[str] = field(default_factory=set)
     """Calls that had not begun when the agent was stopped. They are not run when it continues."""
+    lived: list[Advanced | ToolFinished] = field(default_factory=list)
+    """Entries that a replay gives to a workflow's program, in order."""
     turns: int = 0
     turns_before: int = 0
     """Turns of earlier runs, because the limit applies to one run."""

@@ -62,6 +62,13 @@ class Narrator:
             parts.append(detail("instruction files", entry.guidance))
         return Item(kind="start", title=title, aside=", ".join(about), parts=parts, facts={"tools": names})
 
+    def _advanced(self, entry: e.Advanced) -> Item:
+        made = [part for part in map(read_block, entry.calls) if isinstance(part, MadeCall)]
+        self._calls.update({call.call: call for call in made})
+        said = [Passage(text=f"{note.kind}: {note.text}", form="plain") for note in entry.notes]
+        fates = [Fate(call=call_id, outcome="given up") for call_id in entry.dropped]
+        return Item(kind="reply", title="the program continues", parts=[*said, *made], fates=fates)
+
     def _redefined(self, entry: e.Redefined) -> Item:
         return self._started(entry, "continues with another definition")
 

@@ -20,6 +20,7 @@ from swarm.cli.lookup import find_job, open_swarm
 from swarm.cli.options import JobArgument, JsonOption, takes
 from swarm.cli.output import print_json, print_json_text, print_line, print_note, show_number
 from swarm.cli.trials import Trial, go_on_from
+from swarm.cli.workflows import continue_workflow
 from swarm.client.event_feed import EventFeed
 from swarm.client.swarm import Job, Swarm
 from swarm.core.errors import ConfigurationError
@@ -219,11 +220,23 @@ def resume(
         str | None,
         typer.Option(metavar="SCENARIO", help="Scenario for a cancelled rehearsal.", autocompletion=complete_scenario),
     ] = None,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Of a workflow: make its failed calls again.")
+    ] = False,
+    agents: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Of a workflow: another limit of agents.")
+    ] = None,
 ) -> None:
-    """Continue an ended job with fresh limits; a cancelled one continues as a new job, from its last turn."""
+    """Continue an ended job with fresh limits; a cancelled one continues as a new job, from its last turn.
+
+    A workflow continues as a new job with today's program, and reuses the results that are there.
+    """
     with open_swarm() as swarm:
         found = find_job(swarm, job)
         view = found.view()
+        if swarm.store.agents.spec(view.root_id).definition.workflow is not None:
+            continue_workflow(swarm, found, retry_failed=retry_failed, max_agents=agents)
+            return
         if not view.ended:
             raise ConfigurationError(
                 f"{found.id} is still running; `swarm attach {found.id}` watches it, `swarm send` writes to it"

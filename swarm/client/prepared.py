@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -43,6 +44,8 @@ class PreparedJob:
     """The callback that is published when the job ends."""
     webhook: str = field(default="", repr=False)
     """The job's own webhook address with its secret, as JSON."""
+    earlier: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Further documents that travel with the job: the results of an earlier run."""
     digest: str = ""
     """Hash of the order, if it can be submitted again; else empty."""
 
@@ -68,7 +71,7 @@ class PreparedJob:
     @property
     def documents(self) -> dict[str, str]:
         """The documents that travel with the job besides definitions, by name."""
-        given = self.project.documents
+        given = {**self.project.documents, **self.earlier}
         return (
             given if self.instructions is not None else {name: given[name] for name in given if name != "instructions"}
         )

@@ -29,6 +29,7 @@ TABLE = (
     "outcomes",
     "summaries",
     "batching",
+    "workflows",
     "webhooks",
     "context",
 )

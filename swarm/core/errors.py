@@ -368,6 +368,32 @@ class ToolStopped(BaseException):
     """
 
 
+# -- workflows --------------------------------------------------------------------------------------------
+
+
+class WorkflowChanged(SwarmError):
+    """A workflow's program asks for something else than its journal holds."""
+
+    def __init__(self, before: str, after: str) -> None:
+        self.before, self.after = before, after
+        super().__init__(
+            f"the program asked for {before}, and now it asks for {after}: it changed, or it depends on something outside. "
+            "`swarm resume JOB` starts it again and reuses its results"
+        )
+
+
+class NotRepeatable(SwarmError):
+    """A workflow's program reaches for something that a replay could not repeat."""
+
+    def __init__(self, what: str, remedy: str) -> None:
+        self.what = what
+        super().__init__(f"a workflow cannot use {what}, because it is repeated after each wait; {remedy}")
+
+
+class CallFailed(SwarmError):
+    """A call of a workflow failed: an agent that did not complete, or a refused or failed tool."""
+
+
 # -- control flow -----------------------------------------------------------------------------------------
 
 

@@ -33,6 +33,7 @@ from swarm.definitions.opencode import (
     read_opencode_agents,
     read_opencode_config,
 )
+from swarm.definitions.own.workflow import declared_workflows
 from swarm.definitions.plugins.enabled import load_plugins
 from swarm.definitions.plugins.model import Plugin
 from swarm.definitions.sources import (
@@ -47,6 +48,7 @@ from swarm.definitions.sources import (
     project_folders,
     resolve,
 )
+from swarm.definitions.workflow_files import LANGUAGES, read_workflow
 
 _OLD_MODES = ("mode", "modes")
 """Older folders of OpenCode for agents of the mode `primary`."""
@@ -120,7 +122,8 @@ def load_catalogue(workspace: Path | None, home: Path | None = None, *, trusted:
     """
     project = [result for folder in project_folders(workspace) for result in _read_project(folder)]
     plugins = load_plugins(workspace, home).counting(trusted=trusted)
-    own = [*_read_home(home), *(result for one in plugins for result in read_plugin_agents(one))]
+    native = ReadResult(definitions=declared_workflows())
+    own = [native, *_read_home(home), *(result for one in plugins for result in read_plugin_agents(one))]
     own.append(ReadResult(definitions=list(shipped_definitions().values())))
     mine = [definition for result in own for definition in result.definitions]
     sources, names = {one.source for one in mine}, {one.name.casefold() for one in mine}
@@ -243,7 +246,8 @@ def _read_system_folder(folder: Path) -> list[ReadResult]:
 
 
 def _read_markdown(folder: Path) -> list[ReadResult]:
-    return _read_files(folder / "agents", (".md",), read_markdown, "markdown")
+    agents = _read_files(folder / "agents", (".md",), read_markdown, "markdown")
+    return agents + _read_files(folder / "workflows", tuple(LANGUAGES), read_workflow, "workflow")
 
 
 def _read_opencode(folder: Path, *, root: Path | None, outer: Path | None = None) -> list[ReadResult]:
@@ -311,6 +315,8 @@ def _read_any(path: Path) -> ReadResult:
     """Read a file with the reader that its name and place call for."""
     root = path.parent.parent if path.parent.name in (".opencode", ".codex") else path.parent
     suffix = path.suffix.lower()
+    if suffix in LANGUAGES:
+        return read_workflow(path)
     if suffix in (".json", ".jsonc"):
         return read_opencode_config(path, bases=shipped_definitions(), root=root)
     if suffix == ".toml" and path.name == "config.toml":

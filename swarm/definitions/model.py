@@ -49,6 +49,21 @@ class Outcome(BaseModel):
     """The person who started the job gave the check, so the agent's permission mode does not apply to it."""
 
 
+class WorkflowProgram(BaseModel):
+    """A workflow's program. It takes the model's place: its calls are the agent's calls."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    language: Literal["native", "python", "javascript"]
+    """`native`: a function of a module that workers have. The others run only in their sandbox."""
+    home: str
+    """`module:function`, or the program's file."""
+    digest: str
+    """Hash of the source: only a worker with the same native program may continue it."""
+    source: str = ""
+    """The text of a sandboxed program."""
+
+
 class AgentDefinition(BaseModel):
     """One type of agent. An agent's journal contains it, so a later change of the file changes no running agent."""
 
@@ -80,6 +95,8 @@ class AgentDefinition(BaseModel):
     """A program that takes the model's place. It runs in the agent's sandbox and exchanges JSON lines."""
     restart: bool = False
     """An interrupted program may run again from the beginning, because repeating its actions is harmless."""
+    workflow: WorkflowProgram | None = Field(default=None, exclude_if=lambda program: program is None)
+    """A program whose calls are the agent's calls, in place of a model's."""
     skills: list[str] = []
     """Skills whose text the agent gets at its start."""
     network: bool = False
@@ -113,6 +130,11 @@ class AgentDefinition(BaseModel):
     """`shipped`, or the definition's file."""
     warnings: list[str] = []
     """The reader's warnings about keys and values that it did not fully understand."""
+
+    @property
+    def asks_model(self) -> bool:
+        """Report whether a model chooses the agent's actions, not a program."""
+        return not self.command and self.workflow is None
 
     @property
     def may_be_first(self) -> bool:

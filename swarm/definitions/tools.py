@@ -46,7 +46,19 @@ Matching = Literal["", "edited", "read", "command", "domain", "type", "name", "v
 """How a rule's spec is compared with the subject: as the path of a changed or read file, a shell command, a URL's domain, an agent
 type, a name before arguments, or any value."""
 Need = Literal[
-    "", "children", "several", "lead", "first", "plan", "planner", "person", "memory", "skills", "servers", "program"
+    "",
+    "children",
+    "several",
+    "lead",
+    "first",
+    "plan",
+    "planner",
+    "person",
+    "memory",
+    "skills",
+    "servers",
+    "program",
+    "listed",
 ]
 
 
@@ -100,6 +112,7 @@ class ToolRow:
     - `skills`: agents of a job with skills.
     - `servers`: agents with MCP servers that need the tool.
     - `program`: agents that are programs; they have no other tool.
+    - `listed`: agents whose definition lists it.
     """
     sets_mode: Literal["", "plan"] = ""
     """The permission mode that an allowed call sets; the call has no other effect."""
@@ -149,6 +162,8 @@ PROGRAM, PROGRAM_AGAIN = "Program", "ProgramAgain"
 """Calls of a program agent: run once, or again after an interruption."""
 EDIT, READ, SHELL = "Edit", "Read", "Bash"
 """Tools whose rules cover all tools that change files, all that read files, and shell commands."""
+SPAWN, QUESTION, EVENT, MESSAGE = "Agent", "AskUserQuestion", "WaitFor", "SendMessage"
+"""Tools that workflows call: they start an agent, ask the person, wait for an event, write to an agent."""
 
 # fmt: off
 _BUILTIN = (

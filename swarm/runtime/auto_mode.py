@@ -45,9 +45,9 @@ class AutoMode:
 
     def rule(self, call: Block, verdict: Judgement) -> Ruled | None:
         """Have the small model judge a call that the mode asks about; None if it may not."""
-        # A command agent has no model.
+        # A program has no model.
         if (
-            self._segment.spec.definition.command
+            not self._segment.spec.definition.asks_model
             or self._segment.mode != "auto"
             or verdict.rule is not None
             or verdict.by_person

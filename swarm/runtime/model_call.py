@@ -191,7 +191,7 @@ class ModelCall:
     def reserves(self) -> bool:
         """Whether calls need a reservation."""
         limited = self._spec.limits.max_tokens is not None or self._spec.limits.budget_usd is not None
-        return limited and not self._spec.definition.command
+        return limited and self._spec.definition.asks_model
 
     def closing(self, children: int, *, graded: bool = True) -> tuple[int, int]:
         """Tokens and nano-dollars to reserve for the agent's final answer and its grader.

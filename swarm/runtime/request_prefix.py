@@ -135,6 +135,7 @@ def is_of_use(
         "skills": "skills" in met,
         "servers": False,  # added by the servers' own offers
         "program": bool(spec.definition.command),
+        "listed": spec.definition.tools is not None,
     }
     return uses.get(row.needs, True)
 

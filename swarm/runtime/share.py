@@ -76,7 +76,7 @@ class Share:
         if wanted is None:
             return None, None
         retries = isinstance(last, ModelFailed) and last.retry_at > last.at
-        charge = None if self._spec.definition.command else self._charge(wanted, history, entries)
+        charge = self._charge(wanted, history, entries) if self._spec.definition.asks_model else None
         return wanted if self.limit_class and not retries else None, charge
 
     def _charge(self, wanted: SlotReservation, history: History, entries: Sequence[Entry]) -> Charge:

@@ -17,6 +17,7 @@ from swarm.core.errors import SwarmError, ToolError
 from swarm.core.ids import child_agent_id
 from swarm.definitions.catalogue import Catalogue
 from swarm.definitions.model import DEFAULT_TYPE, REMOTE_SECONDS, AgentDefinition, Execution
+from swarm.definitions.tools import row_of
 from swarm.mailbox import check_body, check_name
 from swarm.models import Block, Usage
 from swarm.models.catalogue import cost_usd
@@ -33,7 +34,7 @@ from swarm.runtime.spawn_options import (
 )
 from swarm.store.values import Continuation, NotSpawned
 from swarm.tools.agents import AGENT, SEARCH_MARK, find_types, ordering
-from swarm.tools.registry import validate_input
+from swarm.tools.registry import load_tool, validate_input
 from swarm.workspace.checkouts import place_checkout
 from swarm.workspace.copies import CopyPlan
 
@@ -94,13 +95,17 @@ def plan_children(
         if call["id"] in plan.refused:
             continue
         try:
-            given = validate_input(tool, call["input"])
+            own, written = load_tool(row_of(call["name"]).home), None
+            if own.orders is not None:
+                order, written = own.orders(validate_input(own, call["input"]))
+                call = {**call, "input": order}
+            given = validate_input(tool if own.orders is None else AGENT, call["input"])
             if given.get("agent_id"):
                 plan.children[call["id"]] = _continuation(given, find)
                 continue
             if parent.spec.depth >= parent.spec.limits.max_depth:
                 raise ToolError(notes.TOO_DEEP)
-            child = _child(call, parent, catalogue, prices_file)
+            child = _child(call, parent, catalogue, prices_file, written)
             child = _placed(child, call["input"], copies or CopyPlan(), host)
             _check_price(child, prices_file)
             plan.children[call["id"]] = child
@@ -135,11 +140,13 @@ def _check_price(child: AgentSpec, prices_file: Path | None) -> None:
         )
 
 
-def _child(call: Block, history: History, catalogue: Catalogue, prices_file: Path | None) -> AgentSpec:
+def _child(
+    call: Block, history: History, catalogue: Catalogue, prices_file: Path | None, written: AgentDefinition | None
+) -> AgentSpec:
     assert history.spec is not None
     given, parent, above = call["input"], history.spec, history.mode
     fork = is_fork(given)
-    definition = _definition_of(given, parent, catalogue)
+    definition = _definition_of(given, parent, catalogue, written)
     as_itself = _is_as_itself(given)
     teammate = _kind_of(definition, given) == "teammate"
     name = _name_of(given, definition, parent, teammate=teammate)
@@ -190,15 +197,18 @@ def _is_as_itself(given: dict[str, Any]) -> bool:
     return is_fork(given) and given.get("subagent_type") in (None, FORK)
 
 
-def _definition_of(given: dict[str, Any], parent: AgentSpec, catalogue: Catalogue) -> AgentDefinition:
-    """The child's definition: its type's, bounded by its parent and the call; or `ToolError`."""
+def _definition_of(
+    given: dict[str, Any], parent: AgentSpec, catalogue: Catalogue, written: AgentDefinition | None
+) -> AgentDefinition:
+    """The child's definition: the one written in the call or its type's, bounded by its parent and the call; or `ToolError`."""
     if is_fork(given):
         _check_fork(given, parent)
     if _is_as_itself(given):
         # The form of the parent's own answer does not bind the fork.
         definition = parent.definition.model_copy(update={"result_schema": None})
     else:
-        definition = bounded(_definition(given.get("subagent_type") or DEFAULT_TYPE, catalogue), parent)
+        named = written or _definition(given.get("subagent_type") or DEFAULT_TYPE, catalogue)
+        definition = bounded(named, parent)
     if given.get("phase") == "research":
         # A research child must not be able to implement anything.
         definition = definition.model_copy(update={"read_only": True})

@@ -6,6 +6,7 @@ A row's module is imported, and its step made, only for agents that have the ste
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,17 @@ if TYPE_CHECKING:
 
     from swarm.runtime.parts import Parts
 
-Turn = Finished | Condition | None
+
+@dataclass(frozen=True)
+class Asking:
+    """A wait that asks a question in the same step."""
+
+    condition: Condition
+    tool_use_id: str
+    ask: dict[str, Any]
+
+
+Turn = Finished | Condition | Asking | None
 """The result of a piece of work: the agent's end, a condition, or None to continue."""
 
 

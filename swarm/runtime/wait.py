@@ -19,6 +19,8 @@ from swarm.runtime.toolbox import Toolbox
 from swarm.store.slots import Slot
 from swarm.store.values import GoOn
 
+_JOURNALED = 100
+"""Most awaited agents that an entry names: a workflow waits for hundreds, again and again. The record names all."""
 _REASON = "the time limit of the agent that started it was reached"
 
 
@@ -27,7 +29,8 @@ def park(
 ) -> Waits | GoOn:
     """Park until the condition holds, unless it does. `ask` is asked in the same step."""
     condition, journal = within_time(segment, condition), segment.journal
-    entry, said = journal.stamp(Parked(condition=condition, tool_use_id=tool_use_id)), segment.history.reply_text.text()
+    told = condition if tool_use_id else condition.model_copy(update={"children": condition.children[:_JOURNALED]})
+    entry, said = journal.stamp(Parked(condition=told, tool_use_id=tool_use_id)), segment.history.reply_text.text()
     answer = segment.store.agents.park(segment.claim, journal.next_number, entry, condition, said=said, ask=ask)
     if isinstance(answer, GoOn):
         journal.unread += answer.why == "mail"

@@ -32,6 +32,7 @@ from swarm.workspace.merge import Strategy
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
 
+    from swarm.definitions.model import AgentDefinition
     from swarm.tools.program import Exchange
     from swarm.tools.web.reach import Reach
 
@@ -236,6 +237,8 @@ class Tool:
     """Kind `WAIT`: the condition to wait for. `run` then reports the state; `ToolContext.waited` holds the condition."""
     ask: Callable[[ToolContext, dict[str, Any]], Ask] | None = None
     """Kind `ASK`: the question."""
+    orders: Callable[[dict[str, Any]], tuple[dict[str, Any], AgentDefinition | None]] | None = None
+    """Kind `SPAWN`: the input of the `Agent` call that the call stands for, and the child's definition if no type is named."""
     activity: Callable[[dict[str, Any]], str] | None = None
     """The activity line for a call, if the row's form does not suffice."""
 

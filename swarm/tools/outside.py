@@ -1,8 +1,8 @@
 """Tools from outside the package, declared by installed packages and modules named in the settings.
 
 A package names a module, or one function of it, under the entry point group `swarm.tools`; `SWARM_TOOLS` names modules without one. A
-module's tools are the functions that it declares with `swarm.tool`, and the rows of its `TOOLS`, if it has any. They are trusted like
-other installed code: they run in the worker.
+module's tools are the functions that it declares with `swarm.tool`, and the rows of its `TOOLS`, if it has any; its workflows are those
+that it declares with `swarm.workflow`. They are trusted like other installed code: they run in the worker.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
+from typing import Any
 
 from swarm.core.errors import ConfigurationError
 from swarm.definitions.own.declaration import declaration_of
+from swarm.definitions.own.workflow import declare_workflow, workflow_of
 from swarm.definitions.tools import ToolRow, declare, row_of
 
 GROUP = "swarm.tools"
@@ -49,7 +51,10 @@ def find_outside_tools(modules: str) -> tuple[str, ...]:
     faults = []
     for source in _sources(modules):
         try:
-            declare_all(*_read_rows(source))
+            rows, workflows = _read(source)
+            declare_all(*rows)
+            for function in workflows:
+                declare_workflow(function)
         except ConfigurationError as error:
             faults.append(f"{source.said}: {error}")
     return tuple(faults)
@@ -80,19 +85,26 @@ def _package_of(point: EntryPoint) -> str:
     return f"{point.dist.name} {point.dist.version}" if point.dist is not None else point.module
 
 
-def _read_rows(source: _ToolSource) -> tuple[tuple[ToolRow, str], ...]:
+def _read(source: _ToolSource) -> tuple[tuple[tuple[ToolRow, str], ...], list[Any]]:
     name, _, member = source.value.partition(":")
     try:
         module = import_module(name)
-        found = tuple(_rows_of(module, member, source))
+        found, workflows = tuple(_rows_of(module, member, source)), _workflows_of(module, member)
     except Exception as error:  # whatever importing foreign code may raise
         known = isinstance(error, ConfigurationError)
         told = str(error) if known else f"{type(error).__name__}: {error}{_place_of(error, name)}"
         raise ConfigurationError(f"its tools cannot be loaded: {told}") from error
-    if not found:
+    if not found and not workflows:
         where = getattr(module, "__file__", None) or name
-        raise ConfigurationError(f"there is no tool in it ({where}); declare functions with `swarm.tool`")
-    return found
+        raise ConfigurationError(
+            f"there is no tool in it ({where}); declare functions with `swarm.tool` or `swarm.workflow`"
+        )
+    return found, workflows
+
+
+def _workflows_of(module: ModuleType, member: str) -> list[Any]:
+    values = [getattr(module, member)] if member else vars(module).values()
+    return [one for one in values if workflow_of(one) is not None and _is_of(one.__module__, module)]
 
 
 def _place_of(error: BaseException, name: str) -> str:

@@ -265,6 +265,7 @@ PAGES: dict[str, tuple[Callable[[Place], None], list[str]]] = {
     ),
     "docs/summaries.md": (given_nothing, ["It is done."]),
     "docs/web.md": (given_nothing, ["It is done."]),
+    "docs/workflows.md": (given_nothing, ["review: 2 calls before", r"^2$", r"Agent +a.py +done", "Audit a.py"]),
 }
 """Of each page: what it takes for granted, and what its commands print."""
 

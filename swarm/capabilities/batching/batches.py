@@ -130,7 +130,7 @@ def refuse_more_turns(definition: AgentDefinition, provider: str, *, summaries: 
         raise ConfigurationError(f"provider {provider} has no batches; omit --batch")
     wants = {
         "has tools (its `tools` must be an empty list)": definition.tools != [],
-        "is a program": bool(definition.command),
+        "is a program": not definition.asks_model,
         "remembers": definition.memory is not None,
         "has a check or a grader": definition.outcome is not None,
         "has summaries": summaries,

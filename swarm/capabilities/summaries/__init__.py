@@ -10,7 +10,7 @@ CAPABILITY = Capability(
         StepRow(
             "summaries",
             "swarm.capabilities.summaries.step:SummaryStep",
-            lambda segment: segment.spec.summaries and not segment.spec.definition.command,
+            lambda segment: segment.spec.summaries and segment.spec.definition.asks_model,
         ),
     ),
 )

@@ -94,8 +94,9 @@ step('park', function(id, gen, number, entry, condition)
   if #alive > 0 then redis.call('SADD', await_key(id), unpack(alive)) end
   if wait.question then
     redis.call('HSET', agent_key(id), 'wait_question', wait.question)
-    wait['until'] = tonumber(redis.call('HGET', questions.key(wait.question), 'expires')
+    local expires = tonumber(redis.call('HGET', questions.key(wait.question), 'expires')
       or questions.ask(wait.question, id, job, wait.ask))
+    wait['until'] = math.min(wait['until'] or math.huge, expires)
   end
   if wait['until'] then redis.call('ZADD', P .. ':timers', wait['until'], id) end
   admission.leave(id, job)

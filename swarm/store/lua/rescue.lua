@@ -9,11 +9,11 @@
 -- Time for a job's root to give its final answer after the job's time limit.
 local GRACE_SECONDS = 60
 
--- Let a waiting agent continue now.
-local function ring(id)
-  -- Close its question, so that an unanswerable one is never open, even if the agent ends before it looks.
+-- Let a waiting agent continue now. Its question is closed if it is due, so that an unanswerable one is never open, even if the agent ends
+-- before it looks; a workflow's own timers wake it earlier.
+local function ring(id, anyway)
   local question = field(id, 'wait_question')
-  if question then questions.close(question, 'expired', '', '', '', '') end
+  if question and (anyway or tonumber(redis.call('HGET', questions.key(question), 'expires') or 0) <= NOW) then questions.close(question, 'expired', '', '', '', '') end
   agents.wake(id, 'time')
 end
 
@@ -32,7 +32,7 @@ local function time_out(job)
   if not overtime then
     endings.begin_end_below(root, job, reason)
     endings.settle(job)
-    ring(root)
+    ring(root, true)
     return
   end
   local state, active = fields(root, 'state', 'active')

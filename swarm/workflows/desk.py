@@ -1,0 +1,98 @@
+"""A program's desk: its calls, its notes and its clock, the only way out of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, Protocol
+
+from swarm.agent.entries import Advanced, Note, ToolFinished
+from swarm.core.records import Limits
+from swarm.models import Block
+
+_NOT_CONTENT = ("description", "timeout_seconds")
+"""Parts of a call's input that do not change its result, so an edited program may change them."""
+
+
+class ProgramEnd(NamedTuple):
+    """The end of a program: its value, as JSON data, or its error."""
+
+    value: Any = None
+    error: str = ""
+
+
+@dataclass
+class Desk:
+    """A program's calls and notes since its last entry, with the time and the use. Times are Unix seconds, from the journal."""
+
+    seed: str
+    """The agent's id: random numbers and ids of the program derive from it."""
+    limits: Limits = field(default_factory=Limits)
+    now: float = 0.0
+    spent_usd: float = 0.0
+    spent_tokens: int = 0
+    calls: list[Block] = field(default_factory=list)
+    dropped: list[str] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+    closed: bool = False
+    """The segment has ended: clean-up code of the program asks for nothing."""
+    _occurrences: Counter[str] = field(default_factory=Counter)
+
+    def ask(self, tool: str, given: dict[str, Any]) -> str:
+        """Ask for a call, and return its id: the hash of its content, and its number among equal ones."""
+        if self.closed:
+            raise RuntimeError("the workflow is not running")
+        content = {name: value for name, value in given.items() if name not in _NOT_CONTENT}
+        key = hashlib.sha256(json.dumps([tool, content], sort_keys=True).encode()).hexdigest()[:16]
+        call_id = name_call(key, self._occurrences[key])
+        self._occurrences[key] += 1
+        self.calls.append({"type": "tool_use", "id": call_id, "name": tool, "input": given})
+        return call_id
+
+    def drop(self, call_id: str) -> None:
+        """Give up a call: it is stopped if it runs, and not begun if it does not."""
+        if not self.closed:
+            self.dropped.append(call_id)
+
+    def note(self, kind: Literal["phase", "log", "progress"], text: str) -> None:
+        """Tell people something."""
+        if not self.closed:
+            self.notes.append(Note(kind=kind, text=text[:2_000]))
+
+    def read(self, entry: Advanced | ToolFinished) -> None:
+        """Read the time and the use at this entry."""
+        # Clocks of hosts differ; time never goes back.
+        self.now = max(self.now, entry.at)
+        if isinstance(entry, Advanced):
+            self.spent_usd, self.spent_tokens = entry.spent_usd, entry.spent_tokens
+            self.calls, self.dropped, self.notes = [], [], []
+
+
+def name_call(key: str, occurrence: int) -> str:
+    """Return the id of a call: its content's key, and its number among equal calls."""
+    return f"{key}.{occurrence}"
+
+
+class RunningProgram(Protocol):
+    """One front end's running program, over its desk."""
+
+    ended: ProgramEnd | None
+    """Set once it has ended."""
+
+    def start(self) -> None:
+        """Run from the beginning until it waits."""
+
+    def tick(self) -> None:
+        """Continue what waited for the desk's time."""
+
+    def settle(self, call_id: str, text: str, *, failed: bool) -> None:
+        """Give it a call's result, and continue until it waits."""
+
+    @property
+    def until(self) -> float | None:
+        """The earliest time that it waits for."""
+
+    def close(self) -> None:
+        """Drop it. Its clean-up code can ask for nothing."""

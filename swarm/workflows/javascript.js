@@ -1,0 +1,86 @@
+// The globals of a workflow in Claude Code's dialect. Calls leave as data, results come in as data; no function of the host exists here.
+"use strict";
+(() => {
+  const calls = [], notes = [], waiting = new Map();
+  let made = 0, done = null, use = { total: null, spent: 0 };
+  const refuse = (what) => { throw new Error(`${what} is not available in a workflow, because it is repeated after each wait; pass it in args`); };
+
+  const RealDate = Date;
+  const OnlyGiven = function (...given) {
+    if (!new.target || given.length === 0) refuse("the current date");
+    return Reflect.construct(RealDate, given, new.target === OnlyGiven ? RealDate : new.target);
+  };
+  OnlyGiven.prototype = RealDate.prototype;
+  OnlyGiven.parse = RealDate.parse;
+  OnlyGiven.UTC = RealDate.UTC;
+  OnlyGiven.now = () => refuse("Date.now()");
+  RealDate.prototype.constructor = OnlyGiven;
+  globalThis.Date = OnlyGiven;
+  Math.random = () => refuse("Math.random()");
+  for (const name of ["eval", "Function", "WeakRef", "FinalizationRegistry", "Atomics", "SharedArrayBuffer", "performance", "navigator", "gc", "print"]) {
+    delete globalThis[name];
+  }
+  for (const one of [function () {}, async function () {}, function* () {}, async function* () {}]) {
+    Object.defineProperty(Object.getPrototypeOf(one), "constructor", { value: undefined });
+  }
+
+  const copy = (value) => (value === undefined ? undefined : JSON.parse(JSON.stringify(value)));
+  const text = (value) => (typeof value === "string" ? value : JSON.stringify(value));
+  const ask = (kind, given) =>
+    new Promise((resolve, reject) => {
+      made += 1;
+      waiting.set(made, [resolve, reject]);
+      calls.push({ id: made, kind, ...given });
+    });
+  const log = (...parts) => { notes.push(["log", parts.map(text).join(" ")]); };
+  const bounded = (list, name) => {
+    if (!Array.isArray(list)) throw new TypeError(`${name}() takes an array`);
+    if (list.length > 4096) throw new Error(`${name}() takes at most 4096 items`);
+  };
+
+  globalThis.agent = (prompt, opts = {}) => ask("agent", { prompt: text(prompt), opts: copy(opts) ?? {} });
+  globalThis.workflow = (name, args) => ask("workflow", { name: text(name), args: copy(args) });
+  globalThis.phase = (title) => { notes.push(["phase", String(title)]); };
+  globalThis.log = log;
+  globalThis.console = { log, info: log, warn: log, error: log, debug: log };
+  globalThis.setTimeout = (run, ms = 0, ...given) => {
+    const id = made + 1;
+    ask("timer", { seconds: Math.max(0, Number(ms) || 0) / 1000 }).then(() => run(...given), () => {});
+    return id;
+  };
+  globalThis.clearTimeout = (id) => { waiting.delete(id); };
+  globalThis.parallel = async (thunks) => {
+    bounded(thunks, "parallel");
+    if (thunks.some((thunk) => typeof thunk !== "function")) throw new TypeError("parallel() takes functions, not promises: () => agent(…)");
+    return Promise.all(thunks.map(async (thunk, number) => {
+      try { return await thunk(); } catch (error) { log(`parallel[${number}] failed: ${error && error.message}`); return null; }
+    }));
+  };
+  globalThis.pipeline = async (items, ...stages) => {
+    bounded(items, "pipeline");
+    return Promise.all(items.map(async (item, number) => {
+      let value = item;
+      for (const stage of stages) {
+        try { value = await stage(value, item, number); } catch (error) { log(`pipeline[${number}] failed: ${error && error.message}`); return null; }
+        if (value === null) return null;
+      }
+      return value;
+    }));
+  };
+  globalThis.budget = Object.freeze({
+    get total() { return use.total; },
+    spent: () => use.spent,
+    remaining: () => (use.total === null ? Infinity : Math.max(0, use.total - use.spent)),
+  });
+
+  // For the runtime, which takes these functions and deletes them before the script runs.
+  const end = (error) => { done = { error: error && error.name ? `${error.name}: ${error.message}` : String(error) }; };
+  globalThis.$take = () => JSON.stringify({ calls: calls.splice(0), notes: notes.splice(0), done });
+  globalThis.$start = (run) => { run().then((value) => { done = { value: value === undefined ? null : copy(value) }; }).catch(end); };
+  globalThis.$settle = (id, ok, value, spent, total) => {
+    use = { total, spent };
+    const found = waiting.get(id);
+    waiting.delete(id);
+    if (found) found[ok ? 0 : 1](ok ? JSON.parse(value) : new Error(JSON.parse(value)));
+  };
+})();

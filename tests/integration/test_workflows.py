@@ -1,0 +1,178 @@
+"""Workflows on workers: their agents are paid once whoever dies, they hold no process while they wait, and a new run reuses results.
+
+Tests of swarm/capabilities/workflows/step.py, swarm/capabilities/workflows/worker.py, swarm/workflows/reuse.py,
+swarm/client/workflows.py, swarm/cli/workflows.py, swarm/capabilities/workflows/workflow_tool.py.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from swarm import Job, Limits
+from swarm.agent.entries import Parked
+from swarm.cli.app import app
+from swarm.client.workflows import prepare_continuing
+from tests.fleet import Fleet
+from tests.waiting import wait_for
+
+OUTSIDE = Path(__file__).resolve().parents[1] / "outside"
+PATH = os.pathsep.join([str(OUTSIDE), str(OUTSIDE.parents[1])])
+SCENARIO = """
+name: flows
+rules:
+  - {when: {prompt: "Refute"}, reply: {text: '{"real": true}'}}
+  - {when: {prompt: "Be slow"}, reply: {text: SLOW, latency_seconds: 60}}
+  - {when: {prompt: "Review bad"}, reply: {stop_reason: refusal}}
+  - {reply: {text: FOUND, latency_seconds: 0.05}}
+"""
+
+
+@pytest.fixture(scope="module")
+def flows() -> Iterator[Fleet]:
+    """A fleet whose workers have the workflows of `tests/outside/flows`."""
+    with closing(Fleet(tools="flows")) as fleet, pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(OUTSIDE))
+        fleet.start_worker(2, PYTHONPATH=PATH)
+        yield fleet
+
+
+def start(fleet: Fleet, agent: str, task: str, **given: Any) -> Job:
+    url = given.pop("url", None) or fleet.rehearse(SCENARIO).url
+    limits = Limits(**{"max_depth": 4, "max_agents": 100, **given.pop("limits", {})})
+    given = {"allow": ["file_issue"], "workspace": fleet.workspace, **given}
+    return fleet.swarm.submit(task, agent=agent, base_url=url, limits=limits, **given)
+
+
+def asked(fleet: Fleet) -> list[str]:
+    """The first text of each request at the newest server."""
+    return [str(record) for record in fleet._servers[-1].requests]
+
+
+def test_a_workflow_runs_agents_votes_calls_and_checks_and_each_agent_is_paid_once(flows: Fleet) -> None:
+    job = start(flows, "review", '{"files": ["a", "b", "bad", "c"]}')
+    view = job.wait(90)
+    assert view.state == "completed", view.reason
+    assert view.data["filed"] == ["#5", "#5", "#5"] and view.data["checked"] is True
+    [bad] = view.data["bad"]
+    assert "refused" in bad
+    # Three reviews, one that failed and its second try, and two votes for each finding.
+    assert view.agents == 1 + 3 + 2 + 6
+    assert flows._servers[-1].stats()["requests"] == view.agents - 1
+    told = [event.fields["text"] for event in job.follow(idle_seconds=0.1) if event and event.kind == "note"]
+    assert told == ["review", "4 of 4", "file"]
+    shown = CliRunner().invoke(app, ["workflows", "show", job.id], env=flows.environment())
+    assert shown.exit_code == 0 and "file_issue" in shown.output and "failed" in shown.output, shown.output
+
+
+def test_moments_timeouts_and_nested_workflows_hold_no_process(flows: Fleet) -> None:
+    job = start(flows, "race", "{}")
+    view = job.wait(90)
+    assert (view.state, view.text) == ("completed", "2 True"), view.reason
+    slow = next(agent for agent in job.agents() if agent.label.endswith("Be slow"))
+    assert slow.state == "cancelled" and "no longer awaited" in slow.reason
+    parked = [entry for entry in flows.swarm.journal(view.root_id) if isinstance(entry, Parked)]
+    assert any(entry.condition.until for entry in parked) and any(entry.condition.children for entry in parked)
+
+
+def test_a_person_answers_a_workflow_and_an_event_may_not_come(flows: Fleet) -> None:
+    job = start(flows, "gate", "{}", ask_seconds=60)
+    [question] = wait_for("it asks", lambda: flows.swarm.store.questions.open(job.id))
+    assert "Release it?" in question.title
+    flows.swarm.questions.answer(question.id, "yes", by="user")
+    view = job.wait(60)
+    assert view.text == "yes, no freeze", view.reason
+
+
+def test_a_new_run_makes_only_the_calls_that_failed_or_changed(flows: Fleet) -> None:
+    job = start(flows, "review", '{"files": ["a", "bad", "c"]}', url=(server := flows.rehearse(SCENARIO)).url)
+    first = job.wait(90)
+    before = server.stats()["requests"]
+    continuing = prepare_continuing(flows.swarm, first, retry_failed=True)
+    assert continuing.plan.reused >= 2 and [call.prompt for call in continuing.plan.calls] == ["Review bad"]
+    again = flows.swarm.place(continuing.prepared).wait(60)
+    assert again.state == "completed", again.reason
+    assert again.data["filed"] == first.data["filed"]
+    assert server.stats()["requests"] - before == 2  # the failed one, and its second try
+    kept = prepare_continuing(flows.swarm, first)
+    assert kept.plan.calls == [] and kept.plan.ended is not None and kept.plan.ended.value == first.data
+
+
+def test_a_limit_that_every_further_agent_would_meet_pauses_the_run_and_loses_nothing(flows: Fleet) -> None:
+    server = flows.rehearse(SCENARIO)
+    job = start(flows, "votes", '{"rounds": 5}', url=server.url, limits={"max_agents": 3})
+    view = job.wait(60)
+    assert view.state == "failed" and "paused: " in view.reason and f"swarm resume {job.id}" in view.reason
+    paid = server.stats()["requests"]
+    assert paid == 2
+    continuing = prepare_continuing(flows.swarm, view, retry_failed=True, max_agents=20)
+    again = flows.swarm.place(continuing.prepared).wait(60)
+    assert again.data == {"said": 5} and server.stats()["requests"] == 5
+
+
+def test_only_a_worker_with_the_same_source_takes_a_workflow(flows: Fleet) -> None:
+    server = flows.rehearse(SCENARIO)
+    job = start(flows, "votes", '{"rounds": 1}', url=server.url)
+    job.wait(60)
+    spec = flows.swarm.store.agents.spec(job.view().root_id)
+    assert spec.definition.workflow is not None
+    other = spec.definition.workflow.model_copy(update={"digest": "000000000000"})
+    continuing = prepare_continuing(flows.swarm, job.view())
+    definition = spec.definition.model_copy(update={"workflow": other})
+    prepared = continuing.prepared
+    changed = prepared.spec.model_copy(update={"definition": definition})
+    aside = flows.swarm.place(type(prepared)(**{**vars(prepared), "spec": changed}))
+    lack = wait_for("nobody takes it", lambda: flows.swarm.find_lacks().get(aside.id))
+    assert "the workflow votes@000000000000" in lack
+    aside.cancel()
+
+
+def test_workers_that_are_killed_cost_no_agent_twice(fleet: Fleet) -> None:
+    fleet.settings = fleet.swarm.settings = fleet.settings.model_copy(update={"tools": "flows"})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(OUTSIDE))
+        fleet.start_worker(2, PYTHONPATH=PATH)
+        server = fleet.rehearse(SCENARIO)
+        job = start(fleet, "review", '{"files": ["a", "b", "c", "d", "e", "f"]}', url=server.url)
+        for ended in (2, 8):
+            wait_for("it goes on", lambda n=ended: sum(agent.ended for agent in job.agents()) >= n, seconds=60)
+            fleet.workers[-1].kill()
+            fleet.start_worker(2, PYTHONPATH=PATH)
+        view = job.wait(120)
+        assert view.state == "completed", view.reason
+        assert len(view.data["filed"]) == 6
+        agents = [agent for agent in job.agents() if agent.parent_id]
+        assert len(agents) == 6 + 12 and all(agent.turns == 1 for agent in agents)
+
+
+def test_models_and_files_start_workflows_that_are_checked_first(flows: Fleet) -> None:
+    pytest.importorskip("pydantic_monty")
+    pytest.importorskip("quickjs")
+    folder = flows.workspace / ".claude" / "workflows"
+    folder.mkdir(parents=True)
+    head = "export const meta = {name: 'twice', description: 'Asks twice.'}\n"
+    (folder / "twice.js").write_text(head + "return (await parallel([1, 2].map(n => () => agent(`Say ${n}`)))).length")
+    planner = flows.workspace / ".swarm" / "agents"
+    planner.mkdir(parents=True)
+    (planner / "planner.md").write_text("---\nname: planner\ndescription: d\ntools: [Workflow]\n---\nPlan.\n")
+    scenario = """
+name: planner
+rules:
+  - {when: {definition: planner, turn: 0}, reply: {tools: [{name: Workflow, input: {description: d, script: "await agnt('x')"}}]}}
+  - when: {definition: planner, last_result: "Correct the script"}
+    reply: {tools: [{name: Workflow, input: {description: d, script: "[await agent('a'), await workflow('twice')]"}}]}
+  - {when: {definition: planner, last_text: "task-notification"}, reply: {text: "{last_text}"}}
+  - {when: {definition: planner}, reply: {text: RESTING}}
+  - {reply: {text: FOUND}}
+"""
+    job = start(flows, "planner", "Look around.", url=flows.rehearse(scenario).url)
+    view = job.wait(90)
+    assert view.state == "completed" and "FOUND" in view.text, (view.state, view.reason, view.text)
+    [script] = [agent for agent in job.agents() if agent.label.startswith("script")]
+    assert script.text == '["FOUND", 2]'

@@ -1,0 +1,80 @@
+"""Workflows as a team would keep them in a module that workers have."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+from pydantic import BaseModel
+
+from swarm import Flow, tool, workflow
+
+INFLUENCES: list[str] = []
+
+
+class Verdict(BaseModel):
+    """What a sceptic says."""
+
+    real: bool
+
+
+@tool(effects="idempotent")
+def file_issue(title: str) -> str:
+    """File an issue."""
+    return f"#{len(title)}"
+
+
+@workflow
+async def review(flow: Flow, files: list[str]) -> dict[str, object]:
+    """Review files, have sceptics vote on each finding, and file what is real."""
+    flow.phase("review")
+
+    async def look(file: str) -> list[str]:
+        found = await flow.agent(f"Review {file}", label=file, retry=1)
+        votes = await flow.parallel(*(flow.agent(f"Refute: {found}", returns=Verdict) for _ in range(2)))
+        return [found] if all(one.ok and one.value.real for one in votes) else []
+
+    results = await flow.pipeline(files, look, limit=3)
+    flow.progress(len(results), of=len(files))
+    good = [x for one in results if one.ok for x in one.value]
+    flow.phase("file")
+    filed = await flow.each(good, lambda x: flow.call(file_issue, x))
+    checked = await flow.check("test -d .")
+    return {"filed": filed, "bad": [str(one.error) for one in results if not one.ok], "checked": checked.passed}
+
+
+@workflow(mode="all")
+async def race(flow: Flow, seconds: float = 0.5) -> str:
+    """Wait for a moment, for an agent that is too slow, and for another workflow."""
+    await flow.sleep_until(flow.now() + timedelta(seconds=seconds))
+    try:
+        await flow.agent("Be slow", timeout=seconds)
+    except TimeoutError:
+        flow.log("too slow")
+    inner = await flow.workflow("votes", {"rounds": 2})
+    return f"{inner['said']} {flow.random.random() < 2}"
+
+
+@workflow
+async def votes(flow: Flow, rounds: int) -> dict[str, int]:
+    """Ask again until enough have said so."""
+    free = asyncio.Semaphore(2)
+
+    async def ask(number: int) -> str:
+        async with free:
+            return await flow.agent("Say it")
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(ask(number)) for number in range(rounds)]
+    return {"said": len([task.result() for task in tasks])}
+
+
+@workflow
+async def gate(flow: Flow) -> str:
+    """Ask the person, and wait for an event."""
+    answer = await flow.ask("Release it?", choices=["yes", "no"])
+    try:
+        told = await flow.event("frozen", timeout=0.3)
+    except TimeoutError:
+        told = "no freeze"
+    return f"{answer}, {told}"

@@ -1,0 +1,387 @@
+"""Native workflows by replay: whoever dies between two entries, each call is made once, and the program stands where it stood.
+
+Tests of swarm/workflows/desk.py, swarm/workflows/replay.py, swarm/workflows/loop.py, swarm/workflows/guard.py,
+swarm/workflows/flow.py, swarm/workflows/native.py, swarm/workflows/results.py, swarm/workflows/trial.py,
+swarm/workflows/front_ends.py, swarm/workflows/javascript.py, swarm/workflows/monty.py, swarm/definitions/own/workflow.py,
+swarm/definitions/workflow_files.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime
+import random
+import threading
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from swarm import Flow, workflow
+from swarm.agent.decision import Advance, RunTools, Settle, SpawnAgents, next_action
+from swarm.agent.entries import Advanced, Prompt, Spawned, Started, ToolFinished, ToolStarted
+from swarm.agent.history import fold
+from swarm.core.errors import CallFailed, ConfigurationError, WorkflowChanged
+from swarm.definitions.model import AgentDefinition
+from swarm.definitions.own.workflow import workflow_of
+from swarm.definitions.workflow_files import make_definition
+from swarm.workflows.native import NativeProgram
+from swarm.workflows.trial import TriedCall, WorkflowTrial, fail, try_workflow
+from tests.unit.test_life import make_spec
+
+
+class Verdict(BaseModel):
+    real: bool
+
+
+async def program(flow: Flow, n: int, seed: int) -> Any:
+    """A random shape of what people use: gather, groups, semaphores, queues, timeouts, retries, equal prompts, cancelled work."""
+    chance, free, out = random.Random(seed), asyncio.Semaphore(seed % 3 + 1), []
+
+    async def item(i: int, deep: int) -> int:
+        async with free:
+            a = await flow.agent(f"look {i % max(1, n // 2)}", retry=1)
+        if deep and chance.random() < 0.5:
+            out.append((await asyncio.gather(item(i + 10, deep - 1), item(i + 20, 0)))[0])
+        try:
+            b = await flow.agent(f"check {i} {a[-3:]}")
+        except CallFailed as error:
+            b = f"E{error}"
+        out.append((i, b, flow.random.random()))
+        return len(out)
+
+    flow.phase("items")
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(item(i, 1)) for i in range(n)]
+    queue: asyncio.Queue[int] = asyncio.Queue()
+
+    async def work() -> None:
+        while True:
+            x = await queue.get()
+            out.append(("w", await flow.agent(f"work {x} after {len(out)}")))
+            queue.task_done()
+
+    workers = [asyncio.create_task(work()) for _ in range(2)]
+    for x in range(3):
+        queue.put_nowait(x)
+    await queue.join()
+    for worker in workers:
+        worker.cancel()
+    try:
+        await flow.agent("too slow", timeout=5 + seed % 2)
+    except TimeoutError:
+        flow.log("gave it up")
+    flow.phase("end")
+    return [task.result() for task in tasks], out, str(flow.now()), str(flow.uuid())
+
+
+PROGRAM = workflow(program)
+
+
+def make(n: int, seed: int) -> Any:
+    return lambda desk: NativeProgram(PROGRAM, desk, f'{{"n": {n}, "seed": {seed}}}')
+
+
+def answer(call: TriedCall) -> str:
+    fails = "check 2" in call.prompt or (call.id.endswith("3.0") and "look" in call.prompt)
+    return fail("no") if fails else f"R:{call.prompt[:40]}"
+
+
+def live(n: int, seed: int, *, deaths: float = 0.0) -> WorkflowTrial:
+    """A whole life. Results come in an order and number of their own, the same for a seed; the process dies where `deaths` says."""
+    order, dies, trial = random.Random(seed), random.Random(seed + 1), WorkflowTrial(make(n, seed))
+    for _ in range(5_000):
+        replay = trial.wake()
+        if replay.program.ended is not None:
+            assert not replay.program.ended.error, replay.program.ended.error
+            return trial
+        if dies.random() < deaths:
+            continue  # what it held is gone; the next one replays
+        ready = [call for call in trial.open.values() if call.prompt != "too slow"]
+        if ready:
+            for call in order.sample(ready, order.randint(1, min(4, len(ready)))):
+                trial.settle(call, answer)
+        else:
+            assert replay.program.until is not None
+            trial.now = replay.program.until
+            trial.append(Advanced())
+    raise AssertionError("it never ended")
+
+
+def hold_for(seeds: range) -> None:
+    for seed in seeds:
+        n = seed % 5 + 1
+        undisturbed, disturbed = live(n, seed), live(n, seed, deaths=0.5)
+        assert undisturbed.lived == disturbed.lived
+        calls = [call["id"] for entry in undisturbed.lived if isinstance(entry, Advanced) for call in entry.calls]
+        assert len(calls) == len(set(calls))
+        # A journal cut at any entry is continued by the next one that the program wrote itself.
+        for cut in range(1, len(undisturbed.lived)):
+            following = undisturbed.lived[cut]
+            if isinstance(following, ToolFinished) or not following.calls + following.dropped + following.notes:
+                continue
+            again = WorkflowTrial(make(n, seed), lived=undisturbed.lived[:cut], now=following.at)
+            again.wake()
+            assert again.lived[cut] == following
+
+
+def test_each_call_is_made_once_wherever_the_process_dies_and_wherever_its_journal_is_cut() -> None:
+    hold_for(range(12))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3_600)
+def test_it_holds_for_two_thousand_programs() -> None:
+    hold_for(range(12, 2_012))
+
+
+def test_a_trial_runs_a_workflow_to_its_typed_end_without_a_model() -> None:
+    @workflow
+    async def review(flow: Flow, files: list[str]) -> list[str]:
+        """Review files."""
+        flow.phase("look")
+        found = await flow.pipeline(files, lambda file: flow.agent(f"Review {file}", returns=list[str]), limit=2)
+        verdicts = await flow.parallel(
+            *(flow.agent(f"Refute {x}", returns=Verdict) for one in found if one.ok for x in one.value)
+        )
+        await flow.sleep_until(flow.now() + datetime.timedelta(hours=1))
+        return [str(one.value.real) if one.ok else str(one.error) for one in verdicts]
+
+    def say(call: TriedCall) -> Any:
+        if call.prompt == "Review b":
+            fail("cannot read it")
+        return (
+            ["x"] if "Review" in call.prompt else {"real": "certainly"} if call.id[0] in "01234567" else {"real": True}
+        )
+
+    tried = try_workflow(review, say, {"files": ["a", "b"]})
+    assert not tried.error and tried.seconds == 3_600 and tried.notes == ["phase: look"]
+    assert [call.prompt for call in tried.calls] == ["Review a", "Review b", "Refute x"]
+    assert tried.value == ["True"] or "real" in tried.value[0]
+    assert "no files" in try_workflow(review, say, "{}").error
+    assert "valid list" in try_workflow(review, say, {"files": 3}).error
+    with pytest.raises(ConfigurationError, match="is no workflow"):
+        try_workflow(answer, say)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "reach",
+    [
+        time.time,
+        lambda: datetime.datetime.now(),
+        random.random,
+        uuid.uuid4,
+        Path(__file__).read_text,
+        lambda: threading.Thread(target=print).start(),
+        lambda: time.sleep(0),
+    ],
+    ids=["clock", "date", "random", "uuid", "file", "thread", "sleep"],
+)
+def test_what_a_replay_cannot_repeat_is_refused_even_if_the_program_hides_it(reach: Any) -> None:
+    @workflow
+    async def outside(flow: Flow) -> list[str]:
+        """Reach outside, and hide that."""
+        with contextlib.suppress(Exception):
+            reach()
+        return []
+
+    assert "a workflow cannot use" in try_workflow(outside, answer).error
+    assert time.time() > 0  # only the program is watched
+
+
+def test_a_program_that_never_waits_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("swarm.workflows.loop.MOST_STEPS", 1_000)
+
+    @workflow
+    async def busy(flow: Flow) -> None:
+        """Turn in a circle."""
+        while True:
+            await asyncio.sleep(0)
+
+    @workflow
+    async def aside(flow: Flow) -> None:
+        """Leave the loop."""
+        await asyncio.to_thread(print)
+
+    assert "without waiting" in try_workflow(busy, answer).error
+    assert "run_in_executor" in try_workflow(aside, answer).error
+
+
+def test_a_changed_program_is_stopped_with_both_requests() -> None:
+    asked = ["one"]
+
+    @workflow
+    async def changing(flow: Flow) -> str:
+        """Ask for something that lies outside."""
+        return await flow.agent(asked[0])
+
+    trial = WorkflowTrial(lambda desk: NativeProgram(changing, desk, ""))
+    trial.wake()
+    asked[0] = "two"
+    with pytest.raises(WorkflowChanged, match=r"'one'.*'two'"):
+        trial.wake()
+
+
+def test_a_workflow_decides_like_any_agent_and_waits_for_none_of_its_calls() -> None:
+    definition = workflow_of(PROGRAM)
+    spec = make_spec().model_copy(update={"definition": definition})
+    tools = [
+        {"name": name, "description": "", "input_schema": {"type": "object"}} for name in ("Agent", "Bash", "WaitFor")
+    ]
+    began = [Started(spec=spec, tools=tools), Prompt(text="{}")]
+
+    def call(name: str, number: int) -> dict[str, Any]:
+        return {"type": "tool_use", "id": f"c.{number}", "name": name, "input": {}}
+
+    calls = [call("Agent", 0), call("Bash", 1), call("WaitFor", 2), call("Agent", 3)]
+    entries: list[Any] = [*began, Advanced(calls=calls)]
+    assert next_action(fold("a", began)) == Advance()
+    assert next_action(fold("a", entries)) == RunTools([calls[1]])
+    assert isinstance(next_action(fold("a", [*entries, ToolStarted(tool_use_id="c.1")])), Settle)
+    entries.append(ToolFinished(tool_use_id="c.1", text="done"))
+    assert next_action(fold("a", entries)) == SpawnAgents([calls[0], calls[3]])
+    entries.append(Spawned(children={"c.0": "agent-1"}))
+    assert next_action(fold("a", entries)) == SpawnAgents([calls[3]])
+    entries.append(Advanced(dropped=["c.3"]))
+    history = fold("a", entries)
+    assert next_action(history) == Advance() and [*history.pending] == ["c.0", "c.2"]
+
+
+def test_what_cannot_be_a_workflow_is_told_where_it_is() -> None:
+    with pytest.raises(ConfigurationError, match=r"test_workflows.py:\d+ cannot be a workflow: write `async def`"):
+        workflow(answer)  # type: ignore[type-var]
+
+    async def silent(flow: Flow) -> None: ...
+
+    with pytest.raises(ConfigurationError, match="no docstring"):
+        workflow(silent)
+
+
+# -- scripts in the dialect of Claude Code ---------------------------------------------------------------------
+
+META = "export const meta = { name: 'look-around', description: 'Looks around.' }\n"
+
+
+def script(body: str) -> AgentDefinition:
+    return make_definition(META + body, ".js", "x", "x.js")
+
+
+def test_a_script_of_claude_code_runs_with_its_globals() -> None:
+    pytest.importorskip("quickjs")
+    looks = script(
+        """
+phase("look");
+const found = await pipeline(args.files, f => agent(`Review ${f}`, {label: f, schema: {type: "object"}}), 
+  (r, f, n) => ({f, n, bugs: r.bugs}));
+const votes = await parallel(found.filter(Boolean).map(x => () => agent(`Refute ${x.f}`)));
+await new Promise(done => setTimeout(done, 1500));
+const inner = await workflow("votes", {rounds: 2});
+log("left", budget.remaining());
+return {found, votes, inner: inner.said};
+"""
+    )
+
+    def say(call: TriedCall) -> Any:
+        if call.prompt == "Review b":
+            fail("it refused")
+        return (
+            {"said": 2}
+            if call.given.get("subagent_type") == "votes"
+            else {"bugs": 3}
+            if "Review" in call.prompt
+            else "no"
+        )
+
+    tried = try_workflow(looks, say, {"files": ["a", "b"]})
+    assert tried.value == {"found": [{"f": "a", "n": 0, "bugs": 3}, None], "votes": ["no"], "inner": 2}, tried.error
+    assert tried.notes == ["phase: look", "log: it refused", "log: left null"] and tried.seconds == 1.5
+    assert (looks.name, looks.description) == ("look-around", "Looks around.")
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("return Date.now()", "Date.now() is not available"),
+        ("return Math.random()", "Math.random() is not available"),
+        ("return new Date()", "the current date is not available"),
+        ("return (() => {}).constructor('return 1')()", "TypeError"),
+        ("return eval('1')", "eval is not defined"),
+        ("return require('fs')", "require is not defined"),
+        ("return std.getenv('HOME')", "std is not defined"),
+        ("for (;;) {}", "interrupted"),
+        ("for (;;) await null", "without waiting"),
+        ("const a = []; for (;;) a.push(new Array(100000).fill(1))", "out of memory"),
+        ("const f = () => f(); f()", "stack"),
+        ("return await $take()", "not defined"),
+        ("import fs from 'fs'", "cannot import"),
+        ("return await import('fs')", "cannot import"),
+        ("return {", "SyntaxError"),
+        ("await new Promise(() => {})", "nothing will give"),
+    ],
+)
+def test_a_hostile_script_reaches_nothing_and_is_bounded(body: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("quickjs")
+    monkeypatch.setattr("swarm.workflows.javascript.TURN_SECONDS", 0.3)
+    assert told in try_workflow(script(body), answer).error
+
+
+# -- Python that models write ----------------------------------------------------------------------------------
+
+LOOK = """
+phase("look")
+async def look(file):
+    found = await agent(f"Review {file}", returns={"type": "object"}, label=file)
+    votes = await parallel(*[agent(f"Refute {file} {i}") for i in range(2)])
+    return [found["bugs"], sum(1 for vote in votes if vote.ok)]
+results = await pipeline(args["files"], look, limit=2)
+await sleep(5)
+inner = await workflow("votes", {"rounds": 2})
+log(f"done at {now() - start:g}")
+{"found": [one.value for one in results], "bad": [one.error for one in results if not one.ok], "inner": inner["said"]}
+"""
+
+
+def test_python_of_a_model_runs_in_its_interpreter_and_is_checked_before() -> None:
+    monty = pytest.importorskip("swarm.workflows.monty")
+    pytest.importorskip("pydantic_monty")
+
+    def say(call: TriedCall) -> Any:
+        if call.prompt in ("Review b", "Refute a 1"):
+            fail("it refused")
+        return (
+            {"said": 2}
+            if call.given.get("subagent_type") == "votes"
+            else {"bugs": 3}
+            if "Review" in call.prompt
+            else "no"
+        )
+
+    source = f"import time\nstart = time.time()\n{LOOK}"
+    tried = try_workflow(make_definition(source, ".py", "look", "look.py"), say, {"files": ["a", "b", "c"]})
+    assert tried.value == {"found": [[3, 1], None, [3, 2]], "bad": ["it refused"], "inner": 2}, tried.error
+    assert tried.notes == ["phase: look", "log: done at 5"] and tried.seconds == 5
+    assert monty.explain_faults(source) == ""
+    assert "unknown-argument" in monty.explain_faults('await agent("x", agentType="a")')
+    assert "invalid-syntax" in monty.explain_faults("def f(:")
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("while True: pass", "time limit exceeded"),
+        ("x = []\nwhile True: x.append('a' * 100000)", "memory limit exceeded"),
+        ("def f(): return f()\nf()", "recursion"),
+        ("open('/etc/passwd').read()", "is not defined"),
+        ("import os\nos.environ['HOME']", "is not defined"),
+        ("import socket", "is not defined"),
+        ("import time\ntime.sleep(1)", "is not defined"),
+        ("await agent()", "missing 1 required"),
+    ],
+)
+def test_hostile_python_reaches_nothing_and_is_bounded(source: str, told: str) -> None:
+    pytest.importorskip("pydantic_monty")
+    assert told in try_workflow(make_definition(source, ".py", "x", "x.py"), answer).error
