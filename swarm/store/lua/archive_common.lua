@@ -64,7 +64,7 @@ function archive.make_row(job, digest)
   local row = { 'archived', digest }
   local function keep(name)
     local value = job_field(job, name)
-    if value then row[#row + 1] = name; row[#row + 1] = cut(value) end
+    if value and value ~= '' and value ~= '0' then row[#row + 1] = name; row[#row + 1] = cut(value) end
   end
   for _, name in ipairs(ROW) do keep(name) end
   for _, name in ipairs(COUNTERS) do keep(name) end
