@@ -17,6 +17,7 @@ from swarm.client.spending import AGREE, Compared, Part, Spent, day_of, reconcil
 from swarm.client.swarm import Swarm
 from swarm.core.errors import ConfigurationError
 from swarm.models.usage_report import ADMIN_KEY, Report, fetch_report, read_report
+from swarm.store.spending import ModelStore
 
 _PROVIDER = "https://api.anthropic.com"
 _MOST_JOBS = 100_000
@@ -41,7 +42,9 @@ def show_spending(
     with open_swarm() as swarm:
         last = day_of(swarm.store.now())
         first = last - timedelta(days=days - 1)
-        ledger = {day: models for day, models in swarm.store.spending.days().items() if first <= day <= last}
+        ledger = {
+            day: models for day, models in ModelStore(swarm.store.keyspace).spending().items() if first <= day <= last
+        }
         if report:
             theirs = {day: rows for day, rows in _read(swarm, report, first, last).items() if first <= day <= last}
             rows = reconcile(ledger, theirs, swarm.settings.prices_file)

@@ -42,7 +42,7 @@ from swarm.store.callbacks import NAME_BROKER, Callbacks, explain_stranded
 from swarm.store.connection import hide_password, ping_server
 from swarm.store.outage import RedisError
 from swarm.store.server import find_faults
-from swarm.store.spending import REHEARSAL
+from swarm.store.spending import REHEARSAL, ModelStore
 from swarm.tools.outside import find_outside_tools
 from swarm.tools.ripgrep import find_ripgrep
 
@@ -305,8 +305,10 @@ def _check_models(settings: Settings) -> Check:
         told: dict[str, int] = {}
         if read_redis_status(settings).running:
             swarm = Swarm(settings)
-            models |= {model for used_then in swarm.store.spending.days().values() for model in used_then} - {REHEARSAL}
-            told = swarm.store.fleet.windows()
+            models |= {
+                model for used_then in ModelStore(swarm.store.keyspace).spending().values() for model in used_then
+            } - {REHEARSAL}
+            told = ModelStore(swarm.store.keyspace).windows()
     except _TROUBLE as error:
         return Check("models", False, "unknown", str(error), needed=False)
     faults = [f"{model} has no price" for model in sorted(models) if price_of(model, prices_file=file) is None]

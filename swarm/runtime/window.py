@@ -5,6 +5,7 @@ from __future__ import annotations
 from swarm.core.log import EventLog
 from swarm.models.catalogue import context_tokens
 from swarm.runtime.segment import Segment
+from swarm.store.spending import ModelStore
 
 log = EventLog("swarm.window")
 _SMALLEST_TOKENS = 8_000
@@ -25,7 +26,7 @@ class Window:
         """The most tokens of a request and its reply, for a conversation of so many tokens."""
         if not self._known and conversation > _SMALLEST_TOKENS:
             self._known = True
-            self._most = min(self._most, self._segment.store.fleet.window(self._name) or self._most)
+            self._most = min(self._most, ModelStore(self._segment.store.keyspace).window(self._name) or self._most)
         return self._most
 
     def learn(self, tokens: int) -> None:
@@ -33,4 +34,4 @@ class Window:
         if _SMALLEST_TOKENS < tokens < self._most:
             log.warning("model.window", model=self._name, tokens=tokens, known=self._most)
             self._most = tokens
-            self._segment.store.fleet.note_window(self._name, tokens)
+            ModelStore(self._segment.store.keyspace).note_window(self._name, tokens)

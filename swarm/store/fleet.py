@@ -11,9 +11,6 @@ from swarm.core.errors import RedisFull
 from swarm.store.keyspace import Keyspace
 from swarm.store.values import Signals
 
-WINDOW_SECONDS = 30 * 86_400
-"""How long told windows are remembered after the last one; then the table counts again."""
-
 
 class FleetStore:
     """The workers of a swarm."""
@@ -50,23 +47,6 @@ class FleetStore:
     def is_drained(self, *names: str) -> bool:
         """Whether one of these names is drained."""
         return any(self._keyspace.client.smismember(self._keyspace.key("drained"), list(names)))
-
-    def note_window(self, model: str, tokens: int) -> None:
-        """Remember a context window that a provider told, for `WINDOW_SECONDS` from now."""
-        with self._keyspace.client.pipeline(transaction=True) as pipeline:
-            pipeline.hset(self._keyspace.key("windows"), model, tokens)
-            pipeline.expire(self._keyspace.key("windows"), WINDOW_SECONDS)
-            pipeline.execute()
-
-    def window(self, model: str) -> int | None:
-        """The context window that a provider told, in tokens."""
-        found = self._keyspace.client.hget(self._keyspace.key("windows"), model)
-        return None if found is None else int(found)
-
-    def windows(self) -> dict[str, int]:
-        """All context windows that providers told, in tokens, by model."""
-        found = self._keyspace.client.hgetall(self._keyspace.key("windows"))
-        return {model: int(tokens) for model, tokens in found.items()}
 
     def keep_queue(self, name: str, seconds: float) -> None:
         """Have a queue's messages expire after `seconds`."""

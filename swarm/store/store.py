@@ -25,7 +25,6 @@ from swarm.store.outputs import OutputStore
 from swarm.store.prefixes import Prefixes
 from swarm.store.questions import Questions
 from swarm.store.rates import RateStore
-from swarm.store.spending import SpendingStore
 from swarm.store.streams import StreamStore
 
 
@@ -49,7 +48,6 @@ class Store:
     rates = cached_property(lambda store: RateStore(store.keyspace))
     leases = cached_property(lambda store: LeaseStore(store.keyspace))
     fleet = cached_property(lambda store: FleetStore(store.keyspace))
-    spending = cached_property(lambda store: SpendingStore(store.keyspace))
 
     def __init__(
         self, client: redis.Redis, prefix: str = "swarm", open_objects: Callable[[], Objects | None] = lambda: None

@@ -1,6 +1,6 @@
 """Conversations that become too long for their model, played over real HTTP against a server that refuses what the API would.
 
-Tests of swarm/agent/cut.py, swarm/capabilities/context/compaction.py, swarm/web/transcripts.py.
+Tests of swarm/runtime/window.py, swarm/agent/cut.py, swarm/capabilities/context/compaction.py, swarm/web/transcripts.py.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from swarm.replay.past import read_past
 from swarm.replay.resumption import Resumption, go_on
 from swarm.runtime.loop import Loop
 from swarm.runtime.segment import Ended, Outcome, Waits
+from swarm.store.spending import ModelStore
 from swarm.store.values import Claim
 from swarm.web.transcripts import read_journal
 from tests.e2e.prepared import prepared_swarm
@@ -240,7 +241,7 @@ def test_a_conversation_that_the_model_refuses_is_cut_and_goes_on(roomy: Fleet) 
     again = Play(roomy, "", server=play.server)
     again.completed()
     assert {cut.trigger for cut in again.cuts()} == {"auto"}, "and so does the fleet"
-    assert set(roomy.swarm.store.fleet.windows().values()) == {40_000}
+    assert set(ModelStore(roomy.swarm.store.keyspace).windows().values()) == {40_000}
     check = next(check for check in run_checks(roomy.settings) if check.name == "models")
     assert not check.ok and "holds 40,000 tokens, by its provider, and 1,000,000 by the table" in check.found
 

@@ -23,7 +23,7 @@ from swarm.client.spending import day_of, reconcile
 from swarm.core.records import Counters, Usage
 from swarm.models.catalogue import charge_for
 from swarm.models.usage_report import fetch_report, read_report
-from swarm.store.spending import subtract_pages
+from swarm.store.spending import ModelStore, subtract_pages
 from swarm.store.store import Store
 from tests.fleet import Fleet
 from tests.integration.test_money import _append
@@ -84,13 +84,13 @@ def test_the_ledger_counts_each_model_and_agrees_with_the_providers_report(
     unmanned: Fleet, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     today = day_of(store.now())
-    before = store.spending.days().get(today, {})
+    before = ModelStore(store.keyspace).spending().get(today, {})
     world = JobWorld(store, unmanned, team=False)
     world.start("a", teammate=False)
     _append(world, "a", charge_for(MODEL, USED, estimated=Usage(output_tokens=500)))
     _append(world, "a", charge_for(SMALL, USED))
     _append(world, "a", charge_for("claude-nova-9", Usage(output_tokens=70)))
-    after = store.spending.days()[today]
+    after = ModelStore(store.keyspace).spending()[today]
     used = {model: _less(after[model], before.get(model, Counters())) for model in (MODEL, SMALL, "claude-nova-9")}
     assert used[MODEL].usage == used[SMALL].usage == USED
     assert used[MODEL].cost > used[SMALL].cost > 0 < used[MODEL].estimated
