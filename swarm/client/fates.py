@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 from swarm.client.project import Project
 from swarm.definitions.codex import read_codex_table
 from swarm.definitions.foreign_keys import ForeignEntry, KeyFate, fate_of, list_files_there, list_settings
+from swarm.definitions.grants import Grant
 from swarm.definitions.jsonc import read_table
 from swarm.definitions.sources import Problem, Unusable, show_place
 
@@ -26,11 +28,7 @@ def list_entries(project: Project, workspace: Path, home: Path) -> list[ForeignE
         ),
         *_list_servers(project),
         *(entry for part in project.parts.values() for entry in part.entries),
-        *(
-            ForeignEntry(one.source, "rule", one.text, _WAITS)
-            for one in project.permissions.grants
-            if not project.trusted
-        ),
+        *(_list_waiting(project) if not project.trusted else ()),
         *(_tell_problem(one, workspace, home) for one in project.problems),
     ]
 
@@ -56,6 +54,14 @@ def _list_servers(project: Project) -> list[ForeignEntry]:
         *(ForeignEntry(one.source, "server", one.name, _WAITS) for one in configured.untrusted),
         *(ForeignEntry("", "server", name, _OFF) for name in configured.off),
     ]
+
+
+def _list_waiting(project: Project) -> list[ForeignEntry]:
+    grants: tuple[tuple[Literal["rule", "key"], tuple[Grant, ...]], ...] = (
+        ("rule", project.permissions.grants),
+        ("key", project.preferences.grants),
+    )
+    return [ForeignEntry(one.source, kind, one.text, _WAITS) for kind, listed in grants for one in listed]
 
 
 def _tell_problem(problem: Problem, workspace: Path, home: Path) -> ForeignEntry:

@@ -183,7 +183,7 @@ def test_an_applied_file_changes_what_a_job_is_given(places: tuple[Path, Path], 
 def test_each_entry_of_each_kind_has_a_fate(places: tuple[Path, Path], settings: Settings) -> None:
     workspace, home = places
     write(home / ".claude/settings.json", {"permissions": {"deny": ["Bash(rm:*)", "Bash(x"]}})
-    write(workspace / ".claude/settings.json", {"permissions": {"allow": ["Bash(make)"]}})
+    write(workspace / ".claude/settings.json", {"permissions": {"allow": ["Bash(make)"]}, "model": "haiku"})
     write(workspace / ".claude/brand-new.json", "{}")
     write(workspace / ".mcp.json", {"mcpServers": {"mine": {"command": "x"}}})
     write(home / ".config/opencode/opencode.json", "{nonsense")
@@ -194,6 +194,7 @@ def test_each_entry_of_each_kind_has_a_fate(places: tuple[Path, Path], settings:
         ("rule", "allow Bash(make)"): ("not applied", False),
         ("server", "mine"): ("not applied", False),
     }
+    assert ("key", "model haiku", "not applied") in {(one.kind, one.name, one.fate.fate) for one in told}
     problems = {one.place: one.fate.guards for one in told if one.kind == "problem"}
     assert problems == {"~/.claude/settings.json": True, "~/.config/opencode/opencode.json:1": True}
     assert next(one for one in told if one.place == ".claude/brand-new.json").fate.told == "unknown here"
