@@ -226,6 +226,9 @@ def resume(
     agents: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Of a workflow: another limit of agents.")
     ] = None,
+    script: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Of a workflow: another program, .py, .js or .mjs.")
+    ] = None,
 ) -> None:
     """Continue an ended job with fresh limits; a cancelled one continues as a new job, from its last turn.
 
@@ -235,7 +238,7 @@ def resume(
         found = find_job(swarm, job)
         view = found.view()
         if swarm.store.agents.spec(view.root_id).definition.workflow is not None:
-            continue_workflow(swarm, found, retry_failed=retry_failed, max_agents=agents)
+            continue_workflow(swarm, found, retry_failed=retry_failed, max_agents=agents, script=script)
             return
         if not view.ended:
             raise ConfigurationError(

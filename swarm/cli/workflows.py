@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated
 
 import typer
 
-from swarm.agent.entries import Advanced, ToolFinished
 from swarm.cli.lookup import find_job, open_swarm
 from swarm.cli.options import JobArgument, JsonOption, WorkspaceOption
 from swarm.cli.output import one_line, print_json, print_line, print_note, show_number
@@ -15,8 +14,7 @@ from swarm.cli.tables import Column, Listing
 from swarm.client.preparation import find_workspace
 from swarm.client.project import is_trusted
 from swarm.client.swarm import Job, Swarm
-from swarm.client.workflows import prepare_continuing
-from swarm.core.errors import ConfigurationError
+from swarm.client.workflows import WorkflowCall, prepare_continuing, read_calls
 from swarm.core.settings import load_settings
 from swarm.definitions.catalogue import check_path, load_catalogue
 from swarm.definitions.model import AgentDefinition
@@ -50,12 +48,7 @@ def check_workflow(
     task: Annotated[str, typer.Argument(metavar="[TASK]", help="Its task, to see the calls that it begins with.")] = "",
 ) -> None:
     """Check a workflow's file, and run it to its first wait. Nothing is started."""
-    result = check_path(file)
-    for problem in result.problems:
-        print_note(f"problem: {problem}")
-    definition = next((one for one in result.definitions if one.workflow is not None), None)
-    if definition is None:
-        raise typer.Exit(1)
+    definition = _read_file(file)
     plan = plan_run(definition, task, Reuse(job_id="", results=[]))
     if plan.ended is not None and plan.ended.error:
         print_note(f"problem: {plan.ended.error}")
@@ -65,13 +58,23 @@ def check_workflow(
         print_line(f"  {call.tool}: {one_line(call.prompt, 90)}")
 
 
+def _read_file(file: Path) -> AgentDefinition:
+    result = check_path(file)
+    for problem in result.problems:
+        print_note(f"problem: {problem}")
+    for definition in result.definitions:
+        if definition.workflow is not None:
+            return definition
+    raise typer.Exit(1)
+
+
 @group.command("show")
 def show_workflow(job: JobArgument = None, as_json: JsonOption = False) -> None:
     """Show a workflow's phases and calls, with the state and result of each."""
     with open_swarm() as swarm:
         found = find_job(swarm, job)
         view = found.view()
-        rows = _read_calls(swarm, view.root_id)
+        rows = read_calls(swarm, view.root_id)
     if as_json:
         print_json({"id": view.id, "state": view.state, "calls": [row._asdict() for row in rows]})
         return
@@ -81,9 +84,14 @@ def show_workflow(job: JobArgument = None, as_json: JsonOption = False) -> None:
         print_note(view.reason)
 
 
-def continue_workflow(swarm: Swarm, job: Job, *, retry_failed: bool, max_agents: int | None) -> None:
+def continue_workflow(
+    swarm: Swarm, job: Job, *, retry_failed: bool, max_agents: int | None, script: Path | None
+) -> None:
     """Say what an ended workflow would reuse, and continue it as a new job."""
-    continuing = prepare_continuing(swarm, job.view(), retry_failed=retry_failed, max_agents=max_agents)
+    definition = None if script is None else _read_file(script)
+    continuing = prepare_continuing(
+        swarm, job.view(), retry_failed=retry_failed, max_agents=max_agents, definition=definition
+    )
     plan = continuing.plan
     if plan.ended is not None:
         then = f"then it ends: {plan.ended.error}" if plan.ended.error else "then it ends"
@@ -95,44 +103,6 @@ def continue_workflow(swarm: Swarm, job: Job, *, retry_failed: bool, max_agents:
     print_line(swarm.place(continuing.prepared).id)
 
 
-class _CallRow(NamedTuple):
-    phase: str
-    tool: str
-    label: str
-    state: str
-    agent: str
-
-
-def _read_calls(swarm: Swarm, agent_id: str) -> list[_CallRow]:
-    history = swarm.store.journals.history(agent_id)
-    if history.spec is None or history.spec.definition.workflow is None:
-        raise ConfigurationError(f"{agent_id} is no workflow; `swarm transcript` shows other agents")
-    results = {one.tool_use_id: one for one in history.lived if isinstance(one, ToolFinished)}
-    dropped = {one for entry in history.lived if isinstance(entry, Advanced) for one in entry.dropped}
-    rows, phase = [], ""
-    for entry in history.lived:
-        if not isinstance(entry, Advanced):
-            continue
-        phase = next((note.text for note in reversed(entry.notes) if note.kind == "phase"), phase)
-        for call in entry.calls:
-            done, agent = results.get(call["id"]), history.spawned.get(call["id"], "")
-            state = (
-                "given up"
-                if call["id"] in dropped
-                else "at work"
-                if done is None
-                else "failed"
-                if done.is_error
-                else "done"
-            )
-            rows.append(_CallRow(phase, call["name"], _label_of(call["input"]), state, agent))
-    return rows
-
-
-def _label_of(given: dict[str, Any]) -> str:
-    return one_line(str(given.get("description") or next(iter(given.values()), "")), 80)
-
-
 _WORKFLOWS = Listing[AgentDefinition](
     Column("name", lambda one: one.name),
     Column("language", lambda one: "" if one.workflow is None else one.workflow.language),
@@ -140,10 +110,10 @@ _WORKFLOWS = Listing[AgentDefinition](
     Column("source", lambda one: one.source, drop=1),
     otherwise="no workflows; put one into .swarm/workflows/, or name a module with one in SWARM_TOOLS",
 )
-_CALLS = Listing[_CallRow](
+_CALLS = Listing[WorkflowCall](
     Column("phase", lambda row: row.phase, drop=1),
     Column("call", lambda row: row.tool),
-    Column("what", lambda row: row.label, flexible=True),
+    Column("purpose", lambda row: one_line(row.label, 80), flexible=True),
     Column("state", lambda row: row.state),
     Column("agent", lambda row: row.agent, drop=2),
     otherwise="it has made no call yet",

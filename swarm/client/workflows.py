@@ -1,10 +1,11 @@
-"""Continue an ended workflow as a new job that reuses the old one's results."""
+"""Read a workflow's calls, and continue an ended one as a new job that reuses its results."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import NamedTuple
 
+from swarm.agent.entries import Advanced, ToolFinished
 from swarm.agent.spec import AgentSpec
 from swarm.client.order import Order
 from swarm.client.preparation import prepare_order
@@ -41,7 +42,7 @@ def prepare_continuing(
     if not view.ended:
         raise ConfigurationError(f"{view.id} is still at work; `swarm cancel {view.id}` ends it and keeps its results")
     lived = swarm.store.journals.history(view.root_id).lived
-    reuse = reuse_of(view.id, lived, retry_failed=retry_failed)
+    reuse = reuse_of(view.id, lived, spec.limits, retry_failed=retry_failed)
     prepared = prepare_order(_order_again(spec, max_agents), swarm.settings, ceiling=swarm.ceiling)
     if definition is not None:
         prepared = replace(prepared, spec=prepared.spec.model_copy(update={"definition": definition}))
@@ -61,3 +62,37 @@ def _order_again(spec: AgentSpec, max_agents: int | None) -> Order:
         mode=spec.mode,
         network=spec.network,
     )
+
+
+class WorkflowCall(NamedTuple):
+    """One call of a workflow."""
+
+    phase: str
+    tool: str
+    label: str
+    """The agent's purpose, or the call's first parameter."""
+    state: str
+    """`at work`, `done`, `failed`, or `given up` by the program."""
+    agent: str
+    """Id of the agent, if the call started one."""
+
+
+def read_calls(swarm: Swarm, agent_id: str) -> list[WorkflowCall]:
+    """Return a workflow's calls, in order. Raises `ConfigurationError` for another agent."""
+    history = swarm.store.journals.history(agent_id)
+    if history.spec is None or history.spec.definition.workflow is None:
+        raise ConfigurationError(f"{agent_id} is no workflow; `swarm transcript` shows other agents")
+    results = {one.tool_use_id: one for one in history.lived if isinstance(one, ToolFinished)}
+    dropped = {one for entry in history.lived if isinstance(entry, Advanced) for one in entry.dropped}
+    rows, phase = [], ""
+    for entry in history.lived:
+        if not isinstance(entry, Advanced):
+            continue
+        phase = next((note.text for note in reversed(entry.notes) if note.kind == "phase"), phase)
+        for call in entry.calls:
+            done, given = results.get(call["id"]), call["input"]
+            state = "at work" if done is None else "failed" if done.is_error else "done"
+            state = "given up" if call["id"] in dropped else state
+            label = str(given.get("description") or next(iter(given.values()), ""))
+            rows.append(WorkflowCall(phase, call["name"], label, state, history.spawned.get(call["id"], "")))
+    return rows

@@ -194,6 +194,10 @@ class Fold:
 
     # -- calls ---------------------------------------------------------------------------------------------
 
+    def _take_advanced(self, entry: dict[str, Any]) -> tuple[list[Span], Counter[str]]:
+        self._calls.update({call["id"]: (call["name"], entry["at"]) for call in entry["calls"]})
+        return [], Counter()
+
     def _take_tool_started(self, entry: dict[str, Any]) -> tuple[list[Span], Counter[str]]:
         name, _ = self._calls.get(entry["tool_use_id"], ("unknown", 0.0))
         self._calls[entry["tool_use_id"]] = (name, entry["at"])

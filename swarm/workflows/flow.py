@@ -73,7 +73,7 @@ class Flow:
         prompt: str,
         *,
         type: str | None = None,
-        returns: Any = str,
+        returns: Any = None,
         label: str = "",
         retry: int = 0,
         timeout: Seconds = None,
@@ -87,23 +87,23 @@ class Flow:
         given = {"description": label or " ".join(prompt.split()[:6])[:80] or "work", "prompt": prompt, **options}
         if type is not None:
             given["subagent_type"] = type
-        if returns is not str:
+        if returns not in (None, str):
             given["result_schema"] = adapter_of(returns).json_schema()
         while True:
             try:
                 async with asyncio.timeout(_seconds(timeout)):
                     text = await self._call(SPAWN, given)
-                return text if returns is str else read_value(text, returns)
+                return text if returns in (None, str) else read_value(text, returns)
             except (CallFailed, TimeoutError):
                 retry -= 1
                 if retry < 0:
                     raise
 
-    async def workflow(self, name: str, task: Any = "", *, returns: Any = Any, **options: Any) -> Any:
+    async def workflow(self, name: str, task: Any = "", *, returns: Any = None, **options: Any) -> Any:
         """Run another workflow, and return its value. `task` is its task: a text, or data such as a dictionary of its arguments."""
         prompt = task if isinstance(task, str) else json.dumps(task, ensure_ascii=False)
         given = {"description": f"workflow {name}", "prompt": prompt or "{}", "subagent_type": name, **options}
-        return read_value(await self._call(SPAWN, given), returns)
+        return read_value(await self._call(SPAWN, given), Any if returns is None else returns)
 
     async def parallel(self, *branches: Awaitable[Any], limit: int = MOST_AT_ONCE) -> list[Ok[Any] | Failed]:
         """Await all branches, at most `limit` at once, and return their results in order. A failed one is a value, and stops no other."""
@@ -191,7 +191,7 @@ class Flow:
 
     # -- effects --------------------------------------------------------------------------------------------
 
-    async def call(self, tool: str | Callable[..., Any], *args: Any, returns: Any = str, **given: Any) -> Any:
+    async def call(self, tool: str | Callable[..., Any], *args: Any, returns: Any = None, **given: Any) -> Any:
         """Call a tool by name, or one of your own functions, and return its result's text, or JSON as the type `returns`.
 
         Rules, modes and hooks apply, and an interrupted call is repeated only if the tool says that it may be. Raises `CallFailed`.
@@ -207,7 +207,7 @@ class Flow:
                 f"{tool!r} is no tool; give a tool's name with its parameters, or a function with `@tool`"
             )
         text = await self._call(name, given)
-        return text if returns is str else read_value(text, returns)
+        return text if returns in (None, str) else read_value(text, returns)
 
     async def check(self, command: str, *, timeout: Seconds = 600) -> CommandResult:
         """Run a command in the workflow's sandbox and folder. A failing one is a value."""

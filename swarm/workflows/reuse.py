@@ -8,8 +8,10 @@ from typing import NamedTuple
 
 from pydantic import ConfigDict
 
+from swarm.agent import notes
 from swarm.agent.entries import Advanced, ToolFinished
 from swarm.core.formats import Formatted
+from swarm.core.records import Limits
 from swarm.definitions.model import AgentDefinition
 from swarm.models import Block
 from swarm.workflows.desk import Desk, ProgramEnd, name_call
@@ -41,17 +43,33 @@ class RunPlan(NamedTuple):
     """The program's end, if it needs no further call."""
 
 
-def reuse_of(job_id: str, lived: Sequence[Advanced | ToolFinished], *, retry_failed: bool) -> Reuse:
-    """Return a run's results. Failed calls that are to be made again take the last places among calls of equal content."""
-    found, places = [], Counter[str]()
-    for entry in lived:
-        if not isinstance(entry, ToolFinished) or (entry.is_error and retry_failed):
+def ends_all(result: ToolFinished, limits: Limits) -> bool:
+    """Whether every further agent of the job would be refused like this one."""
+    return result.is_error and result.text in (notes.too_many(limits.max_agents), notes.NO_ROOM)
+
+
+def reuse_of(
+    job_id: str, lived: Sequence[Advanced | ToolFinished], limits: Limits, *, retry_failed: bool = False
+) -> Reuse:
+    """Return a run's results, without the refusals that paused it.
+
+    Failed calls that are to be made again take the last places among calls of equal content.
+    """
+    results = [entry for entry in lived if isinstance(entry, ToolFinished)]
+    again = {one.tool_use_id for one in results if ends_all(one, limits) or (retry_failed and one.is_error)}
+    moved, found, places = {_key_of(call_id) for call_id in again}, [], Counter[str]()
+    for one in results:
+        if one.tool_use_id in again:
             continue
-        key = entry.tool_use_id.rpartition(".")[0]
-        call_id = name_call(key, places[key]) if retry_failed else entry.tool_use_id
+        key = _key_of(one.tool_use_id)
+        call_id = name_call(key, places[key]) if key in moved else one.tool_use_id
         places[key] += 1
-        found.append(ToolFinished(tool_use_id=call_id, text=entry.text, is_error=entry.is_error))
+        found.append(ToolFinished(tool_use_id=call_id, text=one.text, is_error=one.is_error))
     return Reuse(job_id=job_id, results=found)
+
+
+def _key_of(call_id: str) -> str:
+    return call_id.rpartition(".")[0]
 
 
 def plan_run(definition: AgentDefinition, task: str, reuse: Reuse) -> RunPlan:

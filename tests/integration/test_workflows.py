@@ -96,7 +96,9 @@ def test_a_new_run_makes_only_the_calls_that_failed_or_changed(flows: Fleet) -> 
     before = server.stats()["requests"]
     continuing = prepare_continuing(flows.swarm, first, retry_failed=True)
     assert continuing.plan.reused >= 2 and [call.prompt for call in continuing.plan.calls] == ["Review bad"]
-    again = flows.swarm.place(continuing.prepared).wait(60)
+    resumed = CliRunner().invoke(app, ["resume", first.id, "--retry-failed"], env=flows.environment())
+    assert resumed.exit_code == 0 and "it makes 1 call" in resumed.output, resumed.output
+    again = flows.swarm.job(resumed.output.split()[-1]).wait(60)
     assert again.state == "completed", again.reason
     assert again.data["filed"] == first.data["filed"]
     assert server.stats()["requests"] - before == 2  # the failed one, and its second try
@@ -111,7 +113,7 @@ def test_a_limit_that_every_further_agent_would_meet_pauses_the_run_and_loses_no
     assert view.state == "failed" and "paused: " in view.reason and f"swarm resume {job.id}" in view.reason
     paid = server.stats()["requests"]
     assert paid == 2
-    continuing = prepare_continuing(flows.swarm, view, retry_failed=True, max_agents=20)
+    continuing = prepare_continuing(flows.swarm, view, max_agents=20)
     again = flows.swarm.place(continuing.prepared).wait(60)
     assert again.data == {"said": 5} and server.stats()["requests"] == 5
 
@@ -133,6 +135,7 @@ def test_only_a_worker_with_the_same_source_takes_a_workflow(flows: Fleet) -> No
     aside.cancel()
 
 
+@pytest.mark.long
 def test_workers_that_are_killed_cost_no_agent_twice(fleet: Fleet) -> None:
     fleet.settings = fleet.swarm.settings = fleet.settings.model_copy(update={"tools": "flows"})
     with pytest.MonkeyPatch.context() as patch:

@@ -48,6 +48,10 @@ SAMPLES: list[e.Entry] = [
     e.Spawned(children={"c": "agent-2"}),
     e.Mail(text='<message from="ada" agent_id="agent-3" kind="message">hi</message>', cursor="1-0"),
     e.Exchanged(text="a line", to="agent-2"),
+    e.Advanced(
+        calls=[{"type": "tool_use", "id": "c.0", "name": "Agent", "input": {"prompt": "p"}}],
+        notes=[e.Note(kind="phase", text="map")],
+    ),
     e.Parked(condition=Condition(question="q")),
     e.Answered(tool_use_id="c", allowed=True, by="user"),
     e.Ruled(tool_use_id="c", answer="deny", reason="it pushes"),
@@ -92,6 +96,7 @@ def test_every_surface_shows_an_entry_as_its_item_says(entry: e.Entry) -> None:
 SHOWING = ("api", "cli", "client", "streaming", "telemetry", "tools", "web")
 PLAIN = {"Entry", "decode_entry", "encode_entry"}
 ACTING = {
+    "client/workflows.py": {"Advanced", "ToolFinished"},
     "cli/demo.py": {"Prompt", "ToolFinished"},
     "client/swarm.py": {"Exchanged", "Mail"},
     "client/work.py": {"Finished"},

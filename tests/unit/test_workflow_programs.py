@@ -252,7 +252,9 @@ def test_a_workflow_decides_like_any_agent_and_waits_for_none_of_its_calls() -> 
 
 
 def test_what_cannot_be_a_workflow_is_told_where_it_is() -> None:
-    with pytest.raises(ConfigurationError, match=r"test_workflows.py:\d+ cannot be a workflow: write `async def`"):
+    with pytest.raises(
+        ConfigurationError, match=r"test_workflow_programs.py:\d+ cannot be a workflow: write `async def`"
+    ):
         workflow(answer)  # type: ignore[type-var]
 
     async def silent(flow: Flow) -> None: ...

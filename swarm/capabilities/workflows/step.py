@@ -27,7 +27,7 @@ from swarm.workflows.desk import Desk, ProgramEnd
 from swarm.workflows.front_ends import make_program
 from swarm.workflows.replay import Replay
 from swarm.workflows.results import as_text
-from swarm.workflows.reuse import Reuse
+from swarm.workflows.reuse import Reuse, ends_all
 
 if TYPE_CHECKING:
     from swarm.runtime.parts import Parts
@@ -161,9 +161,8 @@ class WorkflowStep(Step):
 
     def _find_end_of_all(self, lived: Sequence[Advanced | ToolFinished]) -> str:
         """Return why no further agent could work; empty if one could."""
-        limit = notes.too_many(self.segment.spec.limits.max_agents)
         for entry in reversed(lived):
-            if isinstance(entry, ToolFinished) and entry.is_error and entry.text in (limit, notes.NO_ROOM):
+            if isinstance(entry, ToolFinished) and ends_all(entry, self.segment.spec.limits):
                 return entry.text
         return next(iter(self._refused.values()), "")
 
