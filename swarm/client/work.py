@@ -28,6 +28,7 @@ from swarm.workspace.checkouts import job_url, open_folder, place_checkout
 from swarm.workspace.copies import ATTEMPTS, Copies
 from swarm.workspace.git import run_git
 from swarm.workspace.git_command import call_git
+from swarm.workspace.inner import take_history
 from swarm.workspace.merge import (
     MergeResult,
     Strategy,
@@ -40,7 +41,7 @@ from swarm.workspace.merge import (
     read_blob,
     resolve,
 )
-from swarm.workspace.origin import find_git
+from swarm.workspace.origin import GitFolders, Standing, find_git
 from swarm.workspace.repository import Repository
 
 
@@ -58,6 +59,8 @@ class Applied:
     """Omitted paths and reasons: links that lead out of the folder, and files that programs outside the sandbox obey."""
 
 
+NO_FILES = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+"""Git's id of a tree without files."""
 Accept = Callable[[Mapping[str, str]], bool]
 """Decides whether the given paths, each with a reason, are changed."""
 
@@ -204,7 +207,7 @@ class Work:
         return applied
 
     def _find_base(self, ours: str) -> str:
-        """Return the tree that the work is compared with: the job's beginning, with what the folder has of earlier take-overs."""
+        """Return the tree that the work is compared with: the job's beginning, with the parts of earlier take-overs that the folder has."""
         store, base = self._copies.store, self.base
         for commit in dict.fromkeys(one["commit"] for one in self._read_takeovers()):
             if commit in ("", self.commit) or not self._copies.has(commit):
@@ -295,9 +298,10 @@ class Work:
         Raises `ConfigurationError` if there is no repository, or the branch exists with different contents.
         """
         name = name or f"swarm/{self.job.id}"
-        if find_git(self.folder) is None:
+        git = find_git(self.folder)
+        if git is None:
             raise ConfigurationError(f"{self.folder} is in no Git repository, so no branch can be made; omit --branch")
-        commit, ref = self._make_result(), f"refs/swarm/{self._owner}/branch"
+        commit, ref = self._make_result(git), f"refs/swarm/{self._owner}/branch"
         call_git(self._copies.store, ["update-ref", ref, commit])
         there = self._ask("rev-parse", "--verify", "--quiet", f"refs/heads/{name}^{{tree}}")
         if there and there == self._repository.tree_of(commit):
@@ -321,11 +325,15 @@ class Work:
             )
         return name
 
-    def _make_result(self) -> str:
+    def _make_result(self, git: GitFolders) -> str:
         """Commit the work on top of the history at the job's start."""
-        repository = self._repository
-        head, ended = repository.standing(self.base).commit, repository.standing(self.commit).commit
-        began, tree = (self._as_in_history(head, commit) for commit in (self.base, self.commit))
+        repository, inner = self._repository, str(self.folder.relative_to(git.top))
+        head, ended = (repository.standing(commit).commit for commit in (self.base, self.commit))
+        if is_part := inner != ".":
+            head = ended = self._ask("rev-list", "-1", f"--before=@{int(self.job.created_at)}", "HEAD") or head
+            take_history(repository.git_dir, git, Standing(head))
+        place = f"{inner}/" if is_part else ""
+        began, tree = (self._put_in_history(head, place, commit) for commit in (self.base, self.commit))
         last = head
         if ended != head and self._copies.holds(ended, head):
             last = self._sign_commits(head, ended)
@@ -335,13 +343,16 @@ class Work:
             return last
         return self._commit(tree, last, f"{self.job.title}\n\nSwarm-Job: {self.job.id}")
 
-    def _as_in_history(self, head: str, commit: str) -> str:
-        """Return a commit's tree, with files that no snapshot can hold, such as submodules, as in the history."""
-        repository, store = self._repository, self._copies.store
-        unheld = {path for path, _ in repository.about(self.base).get("left_out", [])}
-        lost = [one for one in list_changes(store, head, commit) if not one.new_mode]
-        kept = [one for one in lost if one.old_mode == SUBMODULE or one.path in unheld]
-        return change_tree(store, commit, "".join(_line(one.old_mode, one.old_id, one.path) for one in kept))
+    def _put_in_history(self, head: str, place: str, commit: str) -> str:
+        """Return the tree of the history with a snapshot's files in a place of it; files that no snapshot can hold stay."""
+        store = self._copies.store
+        unheld = {path for path, _ in self._repository.about(self.base).get("left_out", [])}
+        found = call_git(store, ["rev-parse", "-q", "--verify", f"{head}:{place.rstrip('/')}"], accept=(0, 1, 128))[1]
+        changes = list_changes(store, found.decode().strip() or NO_FILES, commit)
+        modules = tuple(f"{one.path}/" for one in changes if one.old_mode == SUBMODULE)
+        kept = [one for one in changes if one.path not in unheld and not f"{one.path}/".startswith(modules)]
+        lines = [_line(one.new_mode, one.new_id, f"{place}{one.path}") for one in _gone_first(kept)]
+        return change_tree(store, head, "".join(lines))
 
     def _sign_commits(self, head: str, ended: str) -> str:
         """Make the agent's commits again, each with its job and agent in its message; returns the last one."""

@@ -30,7 +30,7 @@ _HARMLESS = re.compile(r".*\.(example|sample|template|dist|pub|py|md)|.*example.
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a job would take along of a folder. Paths are relative to it."""
+    """Files of a folder that a job would take along, and the others. Paths are relative to it."""
 
     goes: list[str]
     stays: dict[str, str]

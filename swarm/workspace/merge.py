@@ -29,7 +29,7 @@ class Conflict:
     """A path that both sides changed, each in its own way."""
 
     path: str
-    """Its path in the merged tree: under another name if the other side has a folder or a link in its place."""
+    """The path in the merged tree: under another name if the other side has a folder or a link in its place."""
     sides: dict[str, tuple[str, str]]
     """Stage (1: before, 2: ours, 3: theirs) → mode and blob; a stage may be missing."""
 

@@ -154,7 +154,7 @@ def _list(folder: Path) -> list[bytes] | None:
 
 
 def ask(git: GitFolders, folder: Path, *words: str) -> bytes | None:
-    """Return what the repository prints, asked in a folder of its checkout; None if it fails. Its own ignore rules hold."""
+    """Return the repository's answer to a command in a folder of its checkout; None if it fails. Its own ignore rules hold."""
     # A setting of the repository may name another checkout.
     where = [f"--git-dir={git.own}", f"--work-tree={git.top}"]
     try:

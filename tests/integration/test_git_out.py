@@ -67,7 +67,7 @@ class World:
         """The work of a job that ran this command."""
         sh(self.copy, command, known=False)
         commit = self.copies.keep(AGENT, self.copy, self.base, {"agent": AGENT})
-        job: Any = SimpleNamespace(id=JOB, workspace=str(self.folder), created_at=1e9, title="the title")
+        job: Any = SimpleNamespace(id=JOB, workspace=str(self.folder), created_at=4e9, title="the title")
         spec: Any = SimpleNamespace(base=self.base, files=None, is_carried=False)
         return Work(self.settings, job, spec, commit)
 
@@ -292,3 +292,41 @@ def test_a_branch_has_the_history_and_the_agents_own_commits(world: World, tmp_p
     assert sh(target, f"git show {name}:d/x {name}:z {name}:untracked") == "4\nz\nnew\n"
     assert sh(target, "git rev-parse HEAD; git status --short") == before
     assert work.into(target).make_branch() == name
+
+
+def test_a_part_of_a_repository_stays_in_its_place_and_submodules_at_their_commits(tmp_path: Path) -> None:
+    need_program("git")
+    top = tmp_path / "top"
+    folder = top / "packages/app"
+    folder.mkdir(parents=True)
+    sh(tmp_path, "git init -q other; cd other; echo o > o; git add o; git commit -qm o")
+    sh(top, "git init -q -b main; echo r > README; echo a > packages/app/a; git add -A; git commit -qm first")
+    for place in (folder, top):
+        sh(
+            place,
+            f"git -c protocol.file.allow=always submodule --quiet add {tmp_path}/other sub; git commit -qm sub; echo d > dirty",
+        )
+        world = World.__new__(World)
+        world.folder, world.settings = (
+            place,
+            Settings(state_dir=tmp_path / "s", checkouts=tmp_path / f"c-{place.name}", hub=None),
+        )
+        world.copies, world.copy = (
+            Copies(world.settings.checkouts_folder(), JOB),
+            world.settings.checkouts_folder() / AGENT / "w",
+        )
+        world.base = keep_folder(world.settings, place, JOB)
+        world.copies.enter(AGENT, world.copy, [world.base])
+        work = world.work("echo new > new; echo changed > sub/o; git add new; git commit -qm own")
+        assert work.changes == {"new": "A", "sub/o": "M"} and sh(world.copy, "git log -1 --format=%s") == "own\n"
+        name = work.make_branch(f"of-{place.name}")
+        inner = "" if place == top else "packages/app/"
+        assert sh(top, f"git diff --name-status --no-renames HEAD {name}").split() == [
+            "A",
+            f"{inner}dirty",
+            "A",
+            f"{inner}new",
+        ]
+        assert sh(top, f"git merge-base HEAD {name}") == sh(top, "git rev-parse HEAD")
+        assert work.apply().changed == {"new": "A", "sub/o": "M"} and (place / "sub/o").read_text() == "changed\n"
+        sh(top, "git submodule --quiet foreach 'git checkout -q -- .'; git clean -fdq")
