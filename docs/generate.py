@@ -236,7 +236,7 @@ def _signature(one: Any) -> str:
     if len(signature.parameters) > 12:  # those of an order, which have a table
         needed = [each.name for each in signature.parameters.values() if each.default is each.empty]
         return f"({', '.join([*needed, '**options'])}) -> {signature.return_annotation}"
-    text = str(signature).replace("'", "")
+    text = re.sub(r"<class '(\w+)'>", r"\1", str(signature)).replace("'", "")
     return re.sub(r"\b(?:swarm|collections|pathlib|typing)\.(?:\w+\.)*", "", text)
 
 

@@ -56,7 +56,7 @@ class Preferences(BaseModel):
 
 def load_preferences(workspace: Path, home: Path, *, trusted: bool = False) -> Preferences:
     """Read the choices for a workspace; a file that cannot be read is reported by the readers of its rules."""
-    reading = _Reading(workspace, home, trusted)
+    reading = _ChoiceReader(workspace, home, trusted)
     places = [
         (path, system, path.is_relative_to(workspace) and workspace != home)
         for path, system in list_settings(workspace, home)
@@ -77,7 +77,7 @@ def load_preferences(workspace: Path, home: Path, *, trusted: bool = False) -> P
     )
 
 
-class _Reading:
+class _ChoiceReader:
     def __init__(self, workspace: Path, home: Path, trusted: bool) -> None:
         self.workspace, self.home, self.trusted = workspace, home, trusted
         self.chosen: dict[str, Any] = {}

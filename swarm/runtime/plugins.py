@@ -30,7 +30,7 @@ def plugins_folder(settings: Settings) -> Path:
 
 
 def place_bundle(folder: Path, name: str, read: Callable[[], PluginBundle]) -> Path:
-    """Unpack a plugin, unless its content is there already, and return its folder."""
+    """Return a plugin's folder, unpacked now if it is new here."""
     place = folder / Path(name).name
     if not place.is_dir():
         _remove_unused(folder)

@@ -53,7 +53,7 @@ class AgentStore:
         self._keyspace, self._recall = keyspace, recall
 
     def get(self, agent_id: str) -> AgentView:
-        """The agent's record, recalled with its job from the archive if it is there. Raises `UnknownAgent`, and as `Archive.recall`."""
+        """The agent's record, recalled with its job if that is archived. Raises `UnknownAgent`, and as `Archive.recall`."""
         [record] = self.find([agent_id])
         if record is not None:
             return record

@@ -49,7 +49,7 @@ class Archive:
         return None if objects is None else JobObjects(self._keyspace, objects)
 
     def take_in(self, job_id: str) -> bool:
-        """Move an ended job to the archive; returns whether it is there now. If not, it is open, or changes. Raises `UnknownAgent`."""
+        """Move an ended job to the archive; returns False if it is open, or changes meanwhile. Raises `UnknownAgent`."""
         if self._objects is None:
             raise ConfigurationError("the archive needs a store that all hosts reach: set SWARM_OBJECTS")
         record, seq = self._record(job_id), self._seq(job_id)

@@ -92,7 +92,7 @@ class JobStore:
         return Submitted(new, terms.get("order", "") if new else answer[2], Signals(publish=answer[1]))
 
     def get(self, job_id: str) -> JobView:
-        """The job's record, recalled from the archive if it is there. Raises `UnknownAgent`, and the errors of `Archive.recall`."""
+        """The job's record, recalled if it is archived. Raises `UnknownAgent`, and the errors of `Archive.recall`."""
         for found in self.views([job_id]):
             return self.get(job_id) if found.archived and self._recall(job_id) else found
         raise no_job(job_id)

@@ -22,6 +22,7 @@ from swarm.definitions.foreign_keys import FILES, KEYS
 from swarm.permissions.preferences import load_preferences
 
 HOOKS = {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]}
+SHOP = {"shop": {"source": {"source": "directory", "path": "shop"}}}
 AGENT = {"other": {"description": "d", "prompt": "p"}}
 FILE_OF = {
     "claude": ".claude/settings.json",
@@ -43,6 +44,8 @@ EXAMPLES: dict[str, dict[str, tuple[dict[str, Any], Any]]] = {
         "model": ({}, "haiku"),
         "agent": ({}, "explore"),
         "effortLevel": ({}, "low"),
+        "enabledPlugins": ({"extraKnownMarketplaces": SHOP}, {"kit@shop": True}),
+        "extraKnownMarketplaces": ({"enabledPlugins": {"kit@shop": True}}, SHOP),
     },
     "opencode": {
         "permission": ({}, {"bash": {"x": "deny"}}),
@@ -68,6 +71,7 @@ EXAMPLES: dict[str, dict[str, tuple[dict[str, Any], Any]]] = {
         "model": ({}, "claude-haiku-5-5"),
         "model_reasoning_effort": ({}, "low"),
         "developer_instructions": ({}, "be kind"),
+        "plugins": ({}, {'"kit@shop"': {"enabled": True}}),
     },
 }
 """For each applied key: other keys that it needs, and a value of it."""
@@ -144,6 +148,10 @@ def test_an_applied_key_changes_what_a_job_is_given(
     write(home / ".claude/skills/mine/SKILL.md", SKILL.replace("one", "mine"))
     write(home / "texts/one.md", "be brave")
     write(home / "texts/one/SKILL.md", SKILL)
+    write(home / "shop/.claude-plugin/marketplace.json", {"name": "shop", "plugins": [{"name": "kit", "source": "./kit"}]})
+    write(home / "shop/kit/agents/one.md", TYPE)
+    write(home / ".codex/plugins/cache/shop/kit/1/agents/one.md", TYPE)
+    write(home / ".codex/plugins/cache/shop/kit/1/.codex-plugin/plugin.json", {"name": "kit"})
     base, value = EXAMPLES[system][key]
     form = as_toml if system == "codex" else json.dumps
     file = home / FILE_OF[system]

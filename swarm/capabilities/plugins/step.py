@@ -1,4 +1,4 @@
-"""The plugins of one running agent: their folders, which its commands, hooks and servers read, and nobody writes."""
+"""The plugins of one running agent: their folders, which its commands, hooks and servers only read."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ local ADD = {
   list = function(key, item) redis.call('RPUSH', key, item[1]) end,
   stream = function(key, item)
     local told = redis.pcall('XADD', key, unpack(item))
-    -- An entry that is there already.
+    -- An entry that an earlier attempt added.
     if type(told) == 'table' and told.err and not string.find(told.err, 'equal or smaller', 1, true) then error(told.err) end
   end,
 }
