@@ -6,8 +6,9 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from swarm.core.errors import ObjectMissing, ObjectRefused, ObjectsAway
 from swarm.objects.port import Content, Objects
@@ -43,8 +44,8 @@ class FolderObjects(Objects):
         return (self._folder / owner / digest).exists()
 
     def _remove(self, owner: str) -> None:
-        with self._explained(), suppress(FileNotFoundError):
-            shutil.rmtree(self._folder / owner)
+        with self._explained():
+            shutil.rmtree(self._folder / owner, onerror=_skip_missing)
 
     def _discard(self, owner: str, digest: str) -> None:
         with self._explained():
@@ -60,6 +61,12 @@ class FolderObjects(Objects):
             raise ObjectRefused(f"{self._folder}: {error.strerror}; let the workers' user write there") from error
         except OSError as error:
             raise ObjectsAway(f"{self._folder}: {error.strerror or error}") from error
+
+
+def _skip_missing(function: Any, path: str, failure: Any) -> None:
+    # Another process may delete single objects meanwhile.
+    if not isinstance(failure[1], FileNotFoundError):
+        raise failure[1]
 
 
 @contextmanager

@@ -40,11 +40,10 @@ class OutputStore:
         address = self._write(claim.spec.job_id, body) if len(body) <= bounds.agent else ""
         given = (key, "" if address else text, len(body), address, bounds.agent, bounds.job)
         answer = self._keyspace.run("keep_output", claim.agent_id, claim.generation, *given)
+        self._delete(answer[2] if answer[0] == "ok" else [address] if address else [])
         check_claim(answer, claim)
         if answer[0] == "over":
-            self._delete([address] if address else [])
             return KeptOutput(over=answer[1], bound=int(answer[2]))
-        self._delete(answer[2])
         return KeptOutput(dropped=answer[1])
 
     def load(self, agent_id: str, key: str) -> str | None:

@@ -108,6 +108,24 @@ def test_an_object_is_checked_when_it_is_read_and_only_a_jobs_own_names_are_read
             objects.get(owner, name)
 
 
+def test_a_job_is_deleted_while_another_process_deletes_one_of_its_objects(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    objects = FolderObjects(tmp_path)
+    digests = [objects.put(OWNER, bytes([number])) for number in range(5)]
+    unlink = os.unlink
+
+    def unlink_last(path: str, **given: int) -> None:
+        monkeypatch.undo()
+        for digest in digests[1:4]:
+            objects.discard(OWNER, digest)
+        unlink(path, **given)
+
+    monkeypatch.setattr(os, "unlink", unlink_last)
+    objects.delete(OWNER)
+    assert not (tmp_path / OWNER).exists()
+
+
 def test_a_store_that_cannot_keep_objects_says_why(hub: HubProcess, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ObjectRefused, match="Not a directory"):

@@ -69,7 +69,7 @@ def test_near_its_limit_no_job_and_no_child_starts_and_then_all_goes_on(fleet: F
     client, key = store.keyspace.client, store.keyspace.key("full")
     waiting = fleet.submit("TREE depth=1 fanout=2 steps=1 think=2500", server)
     mapped = fleet.swarm.map("TREE depth=0 steps=2 {line}", over=["a", "b", "c"], base_url=server.url, max_running=1)
-    client.set("padding", "x" * (40 << 20))  # so that the share between near and full is some MiB
+    client.setrange("padding", 40 << 20, "x")  # so that the share between near and full is some MiB
     client.config_set("maxmemory", int(client.info("memory")["used_memory"] * 1.1))
     wait_for("a sweep has noticed", lambda: client.exists(key))
     assert "nothing new can start" in store.fleet.full() == read_jobs(fleet.swarm)["full"]
