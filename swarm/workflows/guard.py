@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import _thread
 import datetime
+import gc
 import io
 import os
 import random
@@ -45,11 +46,16 @@ _OF_CLOCK = {"now", "utcnow", "today"}
 def refusing() -> Iterator[None]:
     """Refuse such calls in this thread: `NotRepeatable` is raised where one is made, and again at the end, whatever the program does."""
     before, guard = sys.getprofile(), _CallWatch()
+    # A collection would run others' clean-up code in this thread.
+    collects = gc.isenabled()
+    gc.disable()
     sys.setprofile(guard.watch)
     try:
         yield
     finally:
         sys.setprofile(before)
+        if collects:
+            gc.enable()
     if guard.refused is not None:
         raise guard.refused
 

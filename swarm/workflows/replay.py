@@ -44,7 +44,9 @@ class Replay:
             for number in range(max(len(then), len(now))):
                 before, after = then[number : number + 1], now[number : number + 1]
                 if [call["id"] for call in before] != [call["id"] for call in after]:
-                    raise WorkflowChanged(_words(before), _words(after))
+                    ended = self.program.ended
+                    told = f"its end: {ended.error}" if ended is not None and ended.error else _words(after)
+                    raise WorkflowChanged(_words(before), told)
 
 
 def _named(ids: Sequence[str]) -> list[Block]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import datetime
+import gc
 import random
 import threading
 import time
@@ -191,6 +192,25 @@ def test_what_a_replay_cannot_repeat_is_refused_even_if_the_program_hides_it(rea
 
     assert "a workflow cannot use" in try_workflow(outside, answer).error
     assert time.time() > 0  # only the program is watched
+
+
+def test_others_clean_up_code_does_not_run_within_a_program() -> None:
+    class Leaves:
+        """Reads the clock when it is collected, as temporary files do more than that."""
+
+        def __init__(self) -> None:
+            self.itself = self
+
+        def __del__(self) -> None:
+            time.time()
+
+    @workflow
+    async def busy(flow: Flow) -> int:
+        """Make so much garbage that it is collected."""
+        return len([[number] for number in range(20_000)])
+
+    Leaves()
+    assert try_workflow(busy, answer).value == 20_000 and gc.isenabled()
 
 
 def test_a_program_that_never_waits_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
