@@ -148,10 +148,13 @@ def test_an_applied_key_changes_what_a_job_is_given(
     write(home / ".claude/skills/mine/SKILL.md", SKILL.replace("one", "mine"))
     write(home / "texts/one.md", "be brave")
     write(home / "texts/one/SKILL.md", SKILL)
-    write(home / "shop/.claude-plugin/marketplace.json", {"name": "shop", "plugins": [{"name": "kit", "source": "./kit"}]})
+    write(
+        home / "shop/.claude-plugin/marketplace.json", {"name": "shop", "plugins": [{"name": "kit", "source": "./kit"}]}
+    )
     write(home / "shop/kit/agents/one.md", TYPE)
-    write(home / ".codex/plugins/cache/shop/kit/1/agents/one.md", TYPE)
-    write(home / ".codex/plugins/cache/shop/kit/1/.codex-plugin/plugin.json", {"name": "kit"})
+    if system == "codex":
+        write(home / ".codex/plugins/cache/shop/kit/1/agents/one.md", TYPE)
+        write(home / ".codex/plugins/cache/shop/kit/1/.codex-plugin/plugin.json", {"name": "kit"})
     base, value = EXAMPLES[system][key]
     form = as_toml if system == "codex" else json.dumps
     file = home / FILE_OF[system]
