@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -52,7 +53,11 @@ def small() -> Iterator[Fleet]:
 
 
 def _held(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    held = 0
+    for path in folder.rglob("*"):
+        with suppress(FileNotFoundError):  # deleted meanwhile
+            held += path.stat().st_size if path.is_file() else 0
+    return held
 
 
 def test_an_agent_that_fills_the_store_is_bounded_and_the_others_go_on(small: Fleet) -> None:
@@ -69,7 +74,8 @@ def test_an_agent_that_fills_the_store_is_bounded_and_the_others_go_on(small: Fl
     assert sum(row["journals"] for row in usage["jobs"]) == usage["held"]["journals"]
     filler.cancel()
     wait_for("its processes are free", lambda: not store.leases.busy())
-    assert 0 < _held(objects) <= (20 << 20) + 4_000_000, "and what was about to be kept"
+    # Besides what is kept, an output may have been about to be kept, and another about to be deleted.
+    assert 0 < _held(objects) <= (20 << 20) + 8_100_000
     assert store.keyspace.client.info("memory")["used_memory"] < 32 << 20
     Forgetting(store.keyspace).forget(filler.id)
     held = JobObjects(store.keyspace, FolderObjects(objects))
