@@ -105,7 +105,7 @@ def check_file(block: Block, folder: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(block.text, encoding="utf-8")
     match path.suffix, path.parent.name, path.name:
-        case ".md", "agents", _:
+        case (".md", "agents", _) | (".js", "workflows", _):
             read = check_path(path)
             assert read.definitions and not read.problems, read.problems
             warnings = [one for definition in read.definitions for one in definition.warnings]
