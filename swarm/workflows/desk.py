@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
 from swarm.agent.entries import Advanced, Note, ToolFinished
+from swarm.core.plain import clean_text
 from swarm.core.records import Limits
 from swarm.models import Block
 
@@ -59,7 +60,7 @@ class Desk:
     def note(self, kind: Literal["phase", "log", "progress"], text: str) -> None:
         """Tell people something."""
         if not self.closed:
-            self.notes.append(Note(kind=kind, text=text[:2_000]))
+            self.notes.append(Note(kind=kind, text=clean_text(text[:2_000])))
 
     def read(self, entry: Advanced | ToolFinished) -> None:
         """Read the time and the use at this entry."""

@@ -2,6 +2,7 @@
 "use strict";
 (() => {
   const calls = [], notes = [], waiting = new Map();
+  const LONGEST_SECONDS = 1e9;
   let made = 0, done = null, use = { total: null, spent: 0 };
   const refuse = (what) => { throw new Error(`${what} is not available in a workflow, because it is repeated after each wait; pass it in args`); };
 
@@ -38,14 +39,17 @@
     if (list.length > 4096) throw new Error(`${name}() takes at most 4096 items`);
   };
 
-  globalThis.agent = (prompt, opts = {}) => ask("agent", { prompt: text(prompt), opts: copy(opts) ?? {} });
-  globalThis.workflow = (name, args) => ask("workflow", { name: text(name), args: copy(args) });
+  globalThis.agent = (prompt, opts) => {
+    if (opts != null && typeof opts !== "object") throw new TypeError("agent() takes its options as an object: { label: … }");
+    return ask("agent", { prompt: text(prompt) ?? "", opts: copy(opts) ?? {} });
+  };
+  globalThis.workflow = (name, args) => ask("workflow", { name: String(name), args: copy(args) });
   globalThis.phase = (title) => { notes.push(["phase", String(title)]); };
   globalThis.log = log;
   globalThis.console = { log, info: log, warn: log, error: log, debug: log };
   globalThis.setTimeout = (run, ms = 0, ...given) => {
     const id = made + 1;
-    ask("timer", { seconds: Math.max(0, Number(ms) || 0) / 1000 }).then(() => run(...given), () => {});
+    ask("timer", { seconds: Math.min(Math.max(0, Number(ms) || 0) / 1000, LONGEST_SECONDS) }).then(() => run(...given), () => {});
     return id;
   };
   globalThis.clearTimeout = (id) => { waiting.delete(id); };

@@ -6,11 +6,13 @@ import heapq
 import json
 import re
 import time
+from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
 from swarm.core.errors import ConfigurationError
+from swarm.core.plain import clean
 from swarm.definitions.tools import SPAWN
 from swarm.workflows.desk import Desk, ProgramEnd
 from swarm.workflows.results import as_text, read_task
@@ -20,7 +22,6 @@ STACK_BYTES = 512 << 10
 TURN_SECONDS = 2.0
 """Most time of one turn, from a result to the next wait, in seconds of the processor."""
 META = re.compile(r"^((?:\s|//[^\n]*\n|/\*.*?\*/)*)export\s+const\s+meta\b", re.S)
-_IMPORT = re.compile(r"^\s*import\s|\bimport\s*\(", re.M)
 _OPTIONS = {
     "schema": "result_schema",
     "agentType": "subagent_type",
@@ -38,17 +39,13 @@ class JavaScriptProgram:
         self._calls: dict[str, dict[str, Any]] = {}
         """Awaited calls by the desk's id."""
         self._timers: list[tuple[float, int]] = []
+        self._end = 0.0
+        """The end of the turn, in seconds of the processor."""
         self.ended: ProgramEnd | None = None
 
     def start(self) -> None:
         """Run from the beginning until it waits."""
-        try:
-            self._take = self._settle = None
-            self._begin()
-        except _js_errors() as error:
-            self.ended = ProgramEnd(error=f"{type(error).__name__}: {error}")
-            return
-        self._pump()
+        self._turn(self._begin)
 
     def _begin(self) -> None:
         import quickjs
@@ -69,21 +66,20 @@ class JavaScriptProgram:
 
     def tick(self) -> None:
         """Continue what waited for the desk's time."""
-        while self.ended is None and self._timers and self._timers[0][0] <= self._desk.now:
-            _, number = heapq.heappop(self._timers)
-            self._tell(number, ok=True, value=None)
+        self._turn(self._ring)
 
     def settle(self, call_id: str, text: str, *, failed: bool) -> None:
         """Give it a call's result. A failed agent is null, as in Claude Code, and its reason a line of the log."""
         call = self._calls.pop(call_id, None)
         if call is None:
             return
+        is_agent = call["kind"] == "agent"
         if failed:
             self._desk.note("log", text)
-            self._tell(call["id"], ok=call["kind"] == "agent", value=None if call["kind"] == "agent" else text)
-            return
-        is_data = call["kind"] == "workflow" or "schema" in call["opts"]
-        self._tell(call["id"], ok=True, value=read_task(text) if is_data else text)
+            value = None if is_agent else text
+        else:
+            value = text if is_agent and "schema" not in call["opts"] else read_task(text)
+        self._turn(lambda: self._tell(call["id"], ok=is_agent or not failed, value=value))
 
     @property
     def until(self) -> float | None:
@@ -94,29 +90,31 @@ class JavaScriptProgram:
         """Drop it."""
         self._desk.closed = True
 
-    def _tell(self, number: int, *, ok: bool, value: Any) -> None:
-        assert self._settle is not None, "it has begun"
-        limit = self._desk.limits.max_tokens
+    def _turn(self, act: Callable[[], None]) -> None:
+        """Act, and run until it waits. Whatever fails ends the program: it can change all that the runtime's own script uses."""
+        # The engine's own limit is for one job, and jobs and timers can follow each other for ever.
+        self._end = time.process_time() + TURN_SECONDS
         try:
-            self._settle(number, ok, json.dumps(value), self._desk.spent_tokens, limit)
-        except _js_errors() as error:
-            self.ended = ProgramEnd(error=str(error))
-            return
-        self._pump()
+            act()
+            self._pump()
+        except Exception as error:
+            self.ended = ProgramEnd(error=str(error) if _tells_all(error) else f"{type(error).__name__}: {error}")
+
+    def _ring(self) -> None:
+        while self.ended is None and self._timers and self._timers[0][0] <= self._desk.now:
+            _, number = heapq.heappop(self._timers)
+            self._tell(number, ok=True, value=None)
+            self._pump()
+
+    def _tell(self, number: int, *, ok: bool, value: Any) -> None:
+        self._settle(number, ok, json.dumps(value), self._desk.spent_tokens, self._desk.limits.max_tokens)
 
     def _pump(self) -> None:
         """Run until it waits, and pass on its calls."""
-        assert self._take is not None, "it has begun"
-        try:
-            # The engine's own limit is for one job, and jobs can follow each other for ever.
-            end = time.process_time() + TURN_SECONDS
-            while self._context.execute_pending_job():
-                if time.process_time() > end:
-                    raise ConfigurationError(f"the script ran for {TURN_SECONDS:g} s without waiting for anything")
-            told = json.loads(self._take())
-        except _js_errors() as error:
-            self.ended = ProgramEnd(error=str(error))
-            return
+        while self._context.execute_pending_job():
+            if time.process_time() > self._end:
+                raise ConfigurationError(f"the script ran for {TURN_SECONDS:g} s without waiting for anything")
+        told = clean(json.loads(self._take()))
         for kind, text in told["notes"]:
             self._desk.note(kind, text)
         for call in told["calls"]:
@@ -143,8 +141,6 @@ def prepare_script(source: str) -> str:
     """Return the script's body. Raises `ConfigurationError` for one that is not in the dialect."""
     if not META.match(source):
         raise ConfigurationError("a script begins with `export const meta = {…}`")
-    if _IMPORT.search(source):
-        raise ConfigurationError("a script cannot import anything")
     return META.sub(lambda found: f"{found[1]}const meta", source, count=1)
 
 
@@ -153,7 +149,7 @@ def _prelude() -> str:
     return files("swarm.workflows").joinpath("javascript.js").read_text(encoding="utf-8")
 
 
-def _js_errors() -> tuple[type[Exception], ...]:
+def _tells_all(error: Exception) -> bool:
     import quickjs
 
-    return quickjs.JSException, quickjs.StackOverflow, ConfigurationError, MemoryError, ValueError, RecursionError
+    return isinstance(error, quickjs.JSException | ConfigurationError)

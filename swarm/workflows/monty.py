@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import heapq
+import re
+import time
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
@@ -14,6 +16,9 @@ from swarm.workflows.desk import Desk, ProgramEnd
 from swarm.workflows.results import as_data, as_text, read_task
 
 LIMITS: Any = {"max_turn_duration_secs": 2.0, "max_memory": 64 << 20, "max_suspensions": 1_000_000}
+TURN_SECONDS = 5.0
+"""Most time from a result to the next wait, with the calls between: Monty's own limit begins again at each call."""
+_LONGEST_SECONDS = 1e9
 _AT_ONCE = {"phase", "log", "progress", "now", "spent_usd", "spent_tokens"}
 _WAITING = {"agent", "workflow", "call", "ask", "event", "sleep", "send", "check"}
 
@@ -28,6 +33,8 @@ class MontyProgram:
         self._waiting: dict[str, tuple[int, bool]] = {}
         """Desk's id → Monty's id of an awaited call, and whether its result is JSON."""
         self._timers: list[tuple[float, int]] = []
+        self._end = 0.0
+        """The end of the turn, on this process's clock."""
         self.ended: ProgramEnd | None = None
 
     def start(self) -> None:
@@ -47,12 +54,14 @@ class MontyProgram:
             session.feed_run(read_text("prelude"))
             given = {"args": read_task(self._given)}
             lookup = dict.fromkeys([*_AT_ONCE, *_WAITING], _never)
+            self._end = time.monotonic() + TURN_SECONDS
             self._go_on(lambda: session.feed_start(self._source, inputs=given, external_lookup=lookup))
         except Exception as error:
             self._fail(error)
 
     def tick(self) -> None:
         """Continue what waited for the desk's time."""
+        self._end = time.monotonic() + TURN_SECONDS
         while self.ended is None and self._timers and self._timers[0][0] <= self._desk.now:
             _, number = heapq.heappop(self._timers)
             self._resume(number, {"return_value": None})
@@ -60,6 +69,7 @@ class MontyProgram:
     def settle(self, call_id: str, text: str, *, failed: bool) -> None:
         """Give it a call's result, and continue until it waits."""
         number, is_data = self._waiting.pop(call_id)
+        self._end = time.monotonic() + TURN_SECONDS
         if failed:
             self._resume(number, {"exc_type": "RuntimeError", "message": text})
         else:
@@ -87,6 +97,8 @@ class MontyProgram:
         try:
             snapshot = move()
             while not isinstance(snapshot, MontyComplete | FutureSnapshot):
+                if time.monotonic() > self._end:
+                    raise RuntimeError(f"the workflow ran for {TURN_SECONDS:g} s without waiting for anything")
                 if isinstance(snapshot, NameLookupSnapshot):
                     snapshot = snapshot.resume_auto()
                 elif isinstance(snapshot, FunctionSnapshot):
@@ -110,16 +122,15 @@ class MontyProgram:
             if name in _AT_ONCE:
                 return {"return_value": self._do(name, *args, **given)}
             if name in ("sleep", "asyncio.sleep"):
-                heapq.heappush(
-                    self._timers, (self._desk.now + float(args[0] if args else given["seconds"]), snapshot.call_id)
-                )
+                seconds = min(float(args[0] if args else given["seconds"]), _LONGEST_SECONDS)
+                heapq.heappush(self._timers, (self._desk.now + seconds, snapshot.call_id))
             elif name in _WAITING:
                 tool, asked, is_data = _ASKS[name](*args, **given)
                 self._waiting[self._desk.ask(tool, asked)] = (snapshot.call_id, is_data)
             else:
                 return {"exc_type": "NameError", "message": f"name {name!r} is not defined"}
-        except (TypeError, KeyError, ValueError) as error:
-            return {"exc_type": "TypeError", "message": str(error)}
+        except (TypeError, KeyError, ValueError, IndexError, OverflowError) as error:
+            return {"exc_type": "TypeError", "message": re.sub(r"^\S+\(\)", f"{name}()", str(error))}
         return {"future": ...}
 
     def _do(self, name: str, *given: Any) -> Any:
@@ -164,6 +175,8 @@ Asked = tuple[str, dict[str, Any], bool]
 
 
 def _ask_agent(prompt: str, *, type: str | None = None, returns: Any = None, label: str = "", **options: Any) -> Asked:
+    if not isinstance(prompt, str):
+        raise TypeError(f"agent() takes a text as its prompt, not {prompt!r:.80}")
     given = {"description": label or " ".join(prompt.split()[:6])[:80] or "work", "prompt": prompt}
     given |= {"subagent_type": type} if type else {}
     given |= {"result_schema": returns} if returns is not None else {}

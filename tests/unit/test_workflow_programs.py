@@ -324,6 +324,14 @@ return {found, votes, inner: inner.said};
     assert (looks.name, looks.description) == ("look-around", "Looks around.")
 
 
+def test_a_script_may_speak_of_imports_cut_a_text_anywhere_and_wait_for_ever() -> None:
+    pytest.importorskip("quickjs")
+    half = "\\ud83d"
+    body = f'log("{half}"); const got = await agent("check each import (and export)"); setTimeout(log, Infinity); return got + "{half}"'
+    tried = try_workflow(script(body), lambda call: call.prompt)
+    assert (tried.value, tried.notes) == ("check each import (and export)\ufffd", ["log: \ufffd"]), tried.error
+
+
 @pytest.mark.parametrize(
     ("body", "told"),
     [
@@ -339,8 +347,12 @@ return {found, votes, inner: inner.said};
         ("const a = []; for (;;) a.push(new Array(100000).fill(1))", "out of memory"),
         ("const f = () => f(); f()", "stack"),
         ("return await $take()", "not defined"),
-        ("import fs from 'fs'", "cannot import"),
-        ("return await import('fs')", "cannot import"),
+        ("for (;;) await new Promise((go) => setTimeout(go, 0))", "without waiting"),
+        ("JSON.stringify = () => '[]'; await agent('x')", "TypeError"),
+        ("JSON.parse = () => ({ calls: 1 }); Array.prototype.splice = () => 1; await agent('x')", "TypeError"),
+        ("await agent('x', 'label')", "takes its options as an object"),
+        ("import fs from 'fs'", "SyntaxError"),
+        ("return await import('fs')", "could not load module"),
         ("return {", "SyntaxError"),
         ("await new Promise(() => {})", "nothing will give"),
     ],
@@ -402,8 +414,13 @@ def test_python_of_a_model_runs_in_its_interpreter_and_is_checked_before() -> No
         ("import socket", "is not defined"),
         ("import time\ntime.sleep(1)", "is not defined"),
         ("await agent()", "missing 1 required"),
+        ("await agent(5)", "takes a text as its prompt"),
+        ("await check('ls', 5)", "check() takes"),
+        ("while True: await sleep(0)", "without waiting"),
+        ("while True: log('x')", "without waiting"),
     ],
 )
-def test_hostile_python_reaches_nothing_and_is_bounded(source: str, told: str) -> None:
+def test_hostile_python_reaches_nothing_and_is_bounded(source: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pydantic_monty")
+    monkeypatch.setattr("swarm.workflows.monty.TURN_SECONDS", 0.5)
     assert told in try_workflow(make_definition(source, ".py", "x", "x.py"), answer).error
