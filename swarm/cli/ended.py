@@ -10,7 +10,7 @@ import typer
 from swarm.cli.completion import complete_job
 from swarm.cli.lookup import find_job
 from swarm.cli.options import parse_duration
-from swarm.cli.output import print_json, print_line, print_note
+from swarm.cli.output import print_json, print_line, print_note, show_number
 from swarm.client.swarm import Swarm
 from swarm.core.errors import ConfigurationError, JobOpen
 from swarm.core.records import EndState, JobView
@@ -44,7 +44,7 @@ def choose_ended(
 ) -> list[JobView]:
     """The rows of the chosen jobs. Raises `JobOpen` if one of those named has not ended."""
     # Before anything happens: a list with an open job is likely to be wrong in more places.
-    chosen = swarm.store.jobs.views([find_job(swarm, text, archived=True).id for text in jobs or ()])
+    chosen = swarm.store.jobs.views(list({find_job(swarm, text, archived=True).id: None for text in jobs or ()}))
     for view in chosen:
         if not view.ended:
             raise JobOpen(view.id)
@@ -61,4 +61,4 @@ def print_chosen(chosen: list[JobView], done: str, *, dry_run: bool, as_json: bo
         return
     for view in chosen:
         print_line(view.id)
-    print_note(f"{len(chosen)} jobs {'would be ' if dry_run else ''}{done}")
+    print_note(f"{show_number(len(chosen), 'job')} {'would be ' if dry_run else ''}{done}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -17,6 +18,7 @@ from swarm.cli.ended import (
 )
 from swarm.cli.lookup import open_swarm
 from swarm.cli.options import JsonOption
+from swarm.core.errors import UnknownAgent
 from swarm.objects import open_objects
 from swarm.store.forgetting import Forgetting
 from swarm.store.objects import JobObjects
@@ -39,7 +41,8 @@ def forget(
         if not dry_run:
             forgetting = Forgetting(swarm.store.keyspace)
             for view in chosen:
-                forgetting.forget(view.id)
+                with suppress(UnknownAgent):  # it has expired meanwhile
+                    forgetting.forget(view.id)
             objects = JobObjects(swarm.store.keyspace, open_objects(swarm.settings))
             while objects.delete_orphans():
                 pass

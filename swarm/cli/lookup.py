@@ -38,11 +38,12 @@ def find_job(swarm: Swarm, text: str | None, *, archived: bool = False) -> Job:
     `ConfigurationError` if the text is ambiguous.
     """
     if text is None or text.startswith("@"):
-        return swarm.job(_count_back(swarm, text or "@last"))
-    if text.startswith("agent-"):
-        return swarm.job(swarm.agent(find_agent(swarm, text)).job_id)
-    matches = [job_id for job_id in swarm.store.jobs.ids() if _begins(job_id, text)]
-    found = _only(matches, text, "job", "`swarm jobs` lists them")
+        found = _count_back(swarm, text or "@last")
+    elif text.startswith("agent-"):
+        found = swarm.agent(find_agent(swarm, text)).job_id
+    else:
+        matches = [job_id for job_id in swarm.store.jobs.ids() if _begins(job_id, text)]
+        found = _only(matches, text, "job", "`swarm jobs` lists them")
     return Job(swarm, found) if archived else swarm.job(found)
 
 
@@ -84,7 +85,11 @@ def _count_back(swarm: Swarm, text: str) -> str:
         raise ConfigurationError(f"{text!r} names no job; @last is the newest one, @2 the one before it, and so on")
     newest = swarm.jobs(number)
     if len(newest) < number:
-        there = f"there are only {len(newest)} jobs" if newest else "there is no job yet"
+        there = (
+            f"{text!r} names no job: there {'is' if len(newest) == 1 else 'are'} only {len(newest)}"
+            if newest
+            else "there is no job yet"
+        )
         raise UnknownAgent(f"{there}; start one with `swarm run PROMPT`")
     return newest[-1].id
 

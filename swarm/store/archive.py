@@ -165,7 +165,9 @@ class Archive:
             case "list":
                 yield from ([value] for value in client.lrange(key, 0, -1))
             case "string":
-                yield [client.get(key)]
+                # None: the key has expired, or another client has archived the job meanwhile.
+                if (text := client.get(key)) is not None:
+                    yield [text]
             case "stream":
                 after = "-"
                 while page := client.xrange(key, after, "+", count=_PAGE):

@@ -52,16 +52,19 @@ class OutputStore:
         return text if body is None else self._read(body)
 
     def all(self, agent_id: str) -> Iterator[tuple[str, str]]:
-        """Yield an agent's kept texts by their keys. Raises as `load`."""
+        """Yield an agent's kept texts by their keys, oldest first. Raises as `load`."""
+        order = self._keyspace.client.lrange(self._keyspace.key("kept", agent_id), 0, -1)
         texts, bodies = self._keyspace.each("hgetall", self._keys(agent_id))
-        yield from texts.items()
-        for key, body in bodies.items():
-            try:
-                yield key, self._read(body)
-            except ObjectMissing:
-                # The agent may have dropped it meanwhile.
-                if self._keyspace.client.hget(self._keys(agent_id)[1], key) == body:
-                    raise
+        for key in order:
+            if key in texts:
+                yield key, texts[key]
+            elif key in bodies:
+                try:
+                    yield key, self._read(bodies[key])
+                except ObjectMissing:
+                    # The agent may have dropped it meanwhile.
+                    if self._keyspace.client.hget(self._keys(agent_id)[1], key) == bodies[key]:
+                        raise
 
     def place(self, job_id: str, text: str) -> dict[str, str | int]:
         """Store a text for an output that is imported; returns the fields that refer to it."""

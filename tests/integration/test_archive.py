@@ -49,6 +49,10 @@ class Objects(FolderObjects):
         super()._write(owner, digest, content)
 
 
+LARGE = "x" * 70_000
+"""An output that is an object."""
+
+
 class Killed(BaseException):
     """The process died here."""
 
@@ -82,7 +86,8 @@ def lived(store: Store, fleet: Fleet) -> JobWorld:
     world.complete("ada", world.take("ada", first))
     world.pad.write(world.root, world.cause(), "plan", "é" * 100)
     Messages(store, world.job_id, lambda signals: None).send("ada", "hello")
-    store.journals.keep_output(world.claims["ada"], "call", "long\0" * 1_000, OutputBounds(100_000, 100_000))
+    for name, text in {"small": "x", "call": "long\0" * 1_000, "large": LARGE}.items():
+        store.outputs.keep(world.claims["ada"], name, text, OutputBounds(100_000, 100_000))
     world.read("ada")
     store.journals.append(world.claims["ada"], world.lengths["ada"] + 1, [Prompt(text="recorded")] * 600)
     store.jobs.count_search(world.job_id)
@@ -119,7 +124,7 @@ def test_an_archived_job_leaves_a_row_and_comes_back_as_it_was(store: Store, unm
     other = StoredJob(store, unmanned)
     job_id, client, key = world.job_id, store.keyspace.client, store.keyspace.key
     before, past = content(store), exported(store, job_id)
-    assert client.hget(key("job", job_id), "kept") == "5000"
+    assert client.hget(key("job", job_id), "object_bytes") == "70000"
     left = {
         name: client.ttl(name) for name in before if job_id in name or any(one in name for one in world.ids.values())
     }
@@ -137,7 +142,7 @@ def test_an_archived_job_leaves_a_row_and_comes_back_as_it_was(store: Store, unm
     assert store.archive.agent_ids() == [] and not store.jobs.get(job_id).archived
     # Unchanged, it is the same object.
     store.archive.take_in(job_id)
-    assert len(list((objects._folder / job_id).iterdir())) == 1
+    assert len(list((objects._folder / job_id).iterdir())) == 2
     with pytest.raises(UnknownAgent):
         store.archive.take_in("job-0")
     assert not store.archive.take_in(other.job_id)
@@ -206,14 +211,13 @@ def test_who_dies_in_between_loses_nothing(
     world = lived(store, unmanned)
     before, past = content(store), exported(store, world.job_id)
     steps = {"in the removal": "archive_job", "in the recall": "recall_part", "at its end": "recall_job"}
-    run, seen = store.keyspace.run, []
+    run, outputs = store.keyspace.run, store.keyspace.key("bodies", world.ids["ada"])
 
     def dying(step: str, *arguments: Any, **more: Any) -> Any:
         if window == "after the object" and step == "archive_job":
             raise Killed
         answer = run(step, *arguments, **more)
-        seen.append(step)
-        if steps.get(window) == step and seen.count(step) == (5 if step == "recall_part" else 1):
+        if steps.get(window) == step and (step != "recall_part" or arguments[2] == outputs):
             raise Killed
         return answer
 
@@ -225,13 +229,41 @@ def test_who_dies_in_between_loses_nothing(
     monkeypatch.setattr(store.keyspace, "run", run)
     objects.failure = None
     # The sweep, and then a reader.
+    archived = store.jobs.views([world.job_id])[0].archived
+    if archived:
+        store.leases.begin_sweep("worker", 1, 60, 1e-9)
     for job_id in store.jobs.unsettled():
         while store.jobs.settle(job_id)[0]:
             pass
-    if window in ("before the object", "after the object"):
+    if archived:
+        # What Redis frees near its limit is not what the archive refers to.
+        assert not Forgetting(store.keyspace).has_orphans()
+        store.keyspace.client.delete(
+            *store.keyspace.client.keys(store.keyspace.key("*lock*")), *map(store.keyspace.key, ("full", "pulse"))
+        )
+    elif window in ("before the object", "after the object"):
         assert content(store) == before
         assert store.archive.take_in(world.job_id)
     assert exported(store, world.job_id) == past and content(store) == before
+
+
+def test_a_recall_undoes_nothing_of_another_one(
+    store: Store, unmanned: Fleet, objects: Objects, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("swarm.store.archive._PAGE", 2)
+    world = lived(store, unmanned)
+    before, run, parts = content(store), store.keyspace.run, dict[str, tuple[Any, ...]]()
+
+    def recall_slowly(step: str, *arguments: Any, **more: Any) -> Any:
+        if step == "recall_part":
+            # The other client is still at the first part of this key.
+            run(step, *arguments, **more)
+            return run(step, *parts.setdefault(arguments[2], arguments))
+        return run(step, *arguments, **more)
+
+    monkeypatch.setattr(store.keyspace, "run", recall_slowly)
+    assert store.archive.take_in(world.job_id) and store.archive.recall(world.job_id)
+    assert content(store) == before
 
 
 def test_a_job_that_changes_meanwhile_stays(store: Store, unmanned: Fleet, objects: Objects) -> None:
@@ -265,7 +297,11 @@ def test_while_the_store_is_away_nothing_is_removed_and_while_redis_is_full_noth
     with pytest.raises(RedisFull):
         store.jobs.get(world.job_id)
     store.keyspace.client.delete(store.keyspace.key("full"))
-    [file] = (objects._folder / world.job_id).iterdir()
+    file = (
+        objects._folder
+        / world.job_id
+        / str(store.keyspace.client.hget(store.keyspace.key("job", world.job_id), "archived"))
+    )
     whole = file.read_bytes()
     file.write_bytes(b"damaged")
     with pytest.raises(ObjectMissing):
@@ -311,10 +347,8 @@ def test_workers_archive_what_is_due_and_the_doctor_says_why_they_cannot(
     for one in (job, refused, other):
         end(store, one)
 
-    assert isinstance(commands.invoke(app, ["archive", "--due"]).exception, ConfigurationError)
-    told = check_archive(load_settings())
-    assert not told.ok and "SWARM_OBJECTS" in told.found
-    assert not store.jobs.get(job.job_id).archived
+    with pytest.raises(ConfigurationError, match="SWARM_OBJECTS"):
+        store.archive.take_in(job.job_id)
     monkeypatch.setenv("SWARM_OBJECTS", str(tmp_path / "objects"))
     store.keyspace.client.zadd(store.keyspace.key("archivable"), {refused.job_id: 0, job.job_id: 1})
     (tmp_path / "objects").mkdir()
@@ -331,7 +365,7 @@ def test_workers_archive_what_is_due_and_the_doctor_says_why_they_cannot(
     assert [one["job_id"] for one in told] == [other.job_id]
     assert other.spec.agent_id in commands.invoke(app, ["tree", other.spec.agent_id]).stdout
     assert not store.jobs.views([other.job_id])[0].archived
-    commands.invoke(app, ["forget", job.job_id, other.job_id, refused.job_id])
+    commands.invoke(app, ["forget", "@last", job.job_id, other.job_id, refused.job_id])
     assert store.jobs.ids() == [] and list((tmp_path / "objects").iterdir()) == []
 
 

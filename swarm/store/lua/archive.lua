@@ -94,10 +94,9 @@ step('recall_part', function(job, digest, key, kind, at, items)
   if refused then return { refused } end
   local lack = room.lack()
   if lack then return { 'full', unpack(lack) } end
-  if kind == 'list' then
-    if at == '0' then redis.call('DEL', key) else redis.call('LTRIM', key, 0, at - 1) end
-  end
-  for _, item in ipairs(cjson.decode(items)) do ADD[kind](key, item, job) end
+  -- An earlier attempt, or another client, may have added these items of a list.
+  local are_there = kind == 'list' and redis.call('LLEN', key) > tonumber(at)
+  for _, item in ipairs(are_there and {} or cjson.decode(items)) do ADD[kind](key, item, job) end
   if key ~= '' then redis.call('EXPIRE', key, UNFINISHED_SECONDS) end
   return { 'ok' }
 end)

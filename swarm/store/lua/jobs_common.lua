@@ -50,7 +50,8 @@ function jobs.drop(owner)
   redis.call('ZREM', P .. ':unfinished', owner)
   documents.release(owner)
   jobs.expire(owner, '')
-  if archive.drop(owner) or redis.call('SREM', P .. ':holders', owner) == 1 then redis.call('ZADD', P .. ':orphans', NOW, owner) end
+  local held = redis.call('SREM', P .. ':holders', owner) == 1
+  if archive.drop(owner) or held then redis.call('ZADD', P .. ':orphans', NOW, owner) end
 end
 
 -- Note, before its first object is written, that a job may have objects: they are deleted when it is forgotten.
