@@ -144,6 +144,7 @@ def test_a_plan_file_that_leads_out_of_the_workspace_is_not_read(store: Store, u
 def test_a_question_whose_time_is_over_is_closed_before_its_agent_looks(store: Store, unmanned: Fleet) -> None:
     planner = _planner(store, unmanned)
     asked_id = planner.ask()
+    store.keyspace.client.hset(store.keyspace.key("question", asked_id), "expires", 1)
     store.keyspace.client.zadd(store.keyspace.key("timers"), {planner.id: 1})
     store.leases.rescue(max_deaths=5, outbox_age_seconds=60)
     assert planner.world.state("ada") == "queued"

@@ -77,6 +77,8 @@ def parse_call(words: list[str]) -> None:
     """Read the words as the command itself would. Raises what it would say."""
     command: Any = typer.main.get_command(app)
     context = None
+    if words[:1] == ["--env"]:
+        words = words[2:]
     while words and words[0] in getattr(command, "commands", {}):
         name, *words = words
         found = command.commands[name]
