@@ -15,9 +15,11 @@ from swarm.client.preparation import find_workspace
 from swarm.client.project import is_trusted
 from swarm.client.swarm import Job, Swarm
 from swarm.client.workflows import WorkflowCall, prepare_continuing, read_calls
+from swarm.core.errors import ConfigurationError
 from swarm.core.settings import load_settings
 from swarm.definitions.catalogue import check_path, load_catalogue
 from swarm.definitions.model import AgentDefinition
+from swarm.local.stack import running
 from swarm.tools.outside import find_outside_tools
 from swarm.workflows.reuse import Reuse, plan_run
 
@@ -88,6 +90,8 @@ def continue_workflow(
     swarm: Swarm, job: Job, *, retry_failed: bool, max_agents: int | None, script: Path | None
 ) -> None:
     """Say what an ended workflow would reuse, and continue it as a new job."""
+    if swarm.settings.redis_url is None and not running(swarm.settings):
+        raise ConfigurationError("no worker would run the new job: start one with `swarm up`")
     definition = None if script is None else _read_file(script)
     continuing = prepare_continuing(
         swarm, job.view(), retry_failed=retry_failed, max_agents=max_agents, definition=definition
@@ -100,7 +104,9 @@ def continue_workflow(
     print_note(f"reuses {show_number(plan.reused, 'result')} of {job.id}; {then}")
     for call in plan.calls[:20]:
         print_note(f"  {call.tool}: {one_line(call.prompt, 90)}")
-    print_line(swarm.place(continuing.prepared).id)
+    made = swarm.place(continuing.prepared)
+    print_line(made.id)
+    print_note(f"{made.id} continues {job.id}; `swarm attach {made.id}` watches it")
 
 
 _WORKFLOWS = Listing[AgentDefinition](

@@ -63,16 +63,11 @@ def add_plugin(spec: PluginSpec, home: Path, workspace: Path | None = None) -> t
             base = plugins_home(home)
             base.mkdir(mode=0o700, parents=True, exist_ok=True)
             folder = base / found.place
-            if not folder.exists():
-                making = Path(tempfile.mkdtemp(dir=base, prefix=".adding-"))
-                shutil.copytree(
-                    taken.folder,
-                    making,
-                    symlinks=True,
-                    dirs_exist_ok=True,
-                    ignore=shutil.ignore_patterns(".git", "__pycache__"),
-                )
-                making.rename(folder)
+            with tempfile.TemporaryDirectory(dir=base, prefix=".adding-") as making:
+                copy = Path(making, "copy")
+                shutil.copytree(taken.folder, copy, symlinks=True, ignore=shutil.ignore_patterns(".git", "__pycache__"))
+                shutil.rmtree(folder, ignore_errors=True)  # an earlier copy, which may have changed since
+                copy.rename(folder)
             plugin = read_plugin(folder, name=found.name, entry=entry)
             if plugin.digest != found.digest:
                 raise Unusable("its files changed while they were copied", "Add it again.")
@@ -135,6 +130,8 @@ def _take(spec: PluginSpec, home: Path, workspace: Path | None, scratch: Path) -
         folder, commit = _fetch(at, scratch / "plugin")
         return _Taken(folder, f"{origin} ({at.url})", commit, name, found.name, entry)
     folder = inside_folder(local, spec.path) if spec.path else local
+    if not is_folder(folder):
+        raise Unusable("there is no such folder", "Name a folder, a Git URL, or NAME@MARKETPLACE.")
     return _Taken(folder.absolute(), str(folder.absolute()), name=_named(folder, folder.absolute().name))
 
 

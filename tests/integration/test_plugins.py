@@ -184,6 +184,11 @@ def test_a_person_adds_lists_and_removes_plugins_of_git_and_of_a_marketplace(
     for wrong in (PluginSpec(f"far@{market}"), PluginSpec(f"kit@{market}"), PluginSpec(str(tmp_path / "none"))):
         with pytest.raises(ConfigurationError, match="cannot be"):
             add_plugin(wrong, home)
+    with pytest.raises(ConfigurationError, match="Name a folder, a Git URL, or NAME@MARKETPLACE"):
+        add_plugin(PluginSpec("none"), home)
     (Path(told["folder"]) / "rules.md").write_text("changed\n")
     after = load_plugins(tmp_path, home)
     assert not after.all and "its content has changed since it was added" in after.problems[0].message
+    make(tmp_path / "kit")
+    add_plugin(PluginSpec(str(tmp_path / "kit")), home)  # it has the same content, and so the same folder
+    assert [one.folder for one in load_plugins(tmp_path, home).all] == [Path(told["folder"])]
