@@ -107,6 +107,5 @@ def _show_compared(rows: list[Compared], as_json: bool) -> None:
     if abs(found) <= AGREE:
         print_line("both counts agree")
     else:
-        side = "more than" if found > 0 else "less than"
-        print_line(f"the provider counted {abs(found):.1%} {side} the fleet")
+        print_line(f"the fleet counted {abs(found):.1%} {'less' if found > 0 else 'more'} than the provider")
         print_note("note: a usage report covers all programs of its keys; choose this fleet's key or workspace")

@@ -34,7 +34,7 @@ _NOTICES = {
     "board": "task {task} {change}: {subject}",
     "bounded": "bounded by its worker: {why}",
     "server": "goes without an MCP server: {why}",
-    "held": "kept from being obeyed outside: it left {what}",
+    "held": "kept from being obeyed outside: {what}",
 }
 """Formats of the notices that people read most."""
 

@@ -26,7 +26,7 @@ def show_files(folder: Path, *, as_json: bool) -> None:
     for path, reason in sorted(found.stays.items()):
         print_line(f"stays  {path}  ({reason})")
     print_note(
-        f"{show_number(len(found.goes), 'file')} of {folder}, {len(found.secrets)} of them like secrets; nothing was sent"
+        f"{show_number(len(found.goes), 'file')} of {folder} would go; {len(found.secrets)} of them may be secrets; nothing was sent"
     )
 
 

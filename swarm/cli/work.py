@@ -104,7 +104,7 @@ def apply_work(
     if as_json:
         print_json({"folder": str(work.folder), "dry_run": dry_run, **vars(applied)})
     else:
-        _tell(work, applied, strategy, dry_run=dry_run)
+        _tell(work, applied, strategy, undo=undo, dry_run=dry_run)
     if applied.conflicts or applied.in_the_way:
         raise typer.Exit(1)
 
@@ -120,7 +120,7 @@ def _ask(terminal: TextIO | None, found: Mapping[str, str]) -> bool:
     return terminal.readline().strip().lower() in ("y", "yes")
 
 
-def _tell(work: Work, applied: Applied, strategy: str | None, *, dry_run: bool) -> None:
+def _tell(work: Work, applied: Applied, strategy: str | None, *, undo: bool, dry_run: bool) -> None:
     for path, kind in sorted(applied.changed.items()):
         print_line(f"{kind} {path}")
     _tell_left_out(work, applied)
@@ -128,6 +128,9 @@ def _tell(work: Work, applied: Applied, strategy: str | None, *, dry_run: bool) 
         print_line(applied.conflicts)
         what = "these files cannot hold both versions" if strategy == "merge" else "there are conflicts"
         how = "--pick FILE with --strategy ours or theirs" if strategy == "merge" else "--strategy or --branch"
+        how = (
+            "--strategy ours, which keeps your versions, or theirs, which takes these files back, too" if undo else how
+        )
         print_note(f"nothing was changed in {work.folder}: {what}; use {how}")
     elif applied.in_the_way:
         print_note(f"nothing was changed: untracked files are in the way: {', '.join(applied.in_the_way)}")
@@ -153,7 +156,7 @@ def bring_home(job: Job, *, completed: bool, quiet: bool) -> None:
             return
         if not completed:
             print_note(
-                f"the changes are not in {work.folder}: `swarm diff {job.id}` shows it, `swarm apply {job.id}` merges it"
+                f"the changes are not in {work.folder}: `swarm diff {job.id}` shows them, `swarm apply {job.id}` merges them"
             )
         elif not work.is_folder_as_it_was():
             print_note(f"{work.folder} has changed meanwhile: `swarm apply {job.id}` merges the job's changes")

@@ -307,7 +307,7 @@ class Work:
         if there and there == self._repository.tree_of(commit):
             return name
         if there:
-            raise ConfigurationError(f"the branch {name} exists with different contents; choose another name")
+            raise ConfigurationError(f"the branch {name} exists with different contents; rename or delete it")
         words = [
             "fetch",
             "-q",

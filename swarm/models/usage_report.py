@@ -50,10 +50,10 @@ def read_report(path: Path) -> Report:
             return _sum(
                 row for answer in (answers if isinstance(answers, list) else [answers]) for row in _rows(answer)
             )
-        return _sum(_read_line(line) for line in csv.DictReader(io.StringIO(text)))
+        return _sum(_read_lines(text))
     except (KeyError, TypeError, ValueError) as error:
         raise ConfigurationError(
-            f"{path} is not a usage report of Anthropic's Admin API (JSON) or Console (CSV): {error!r}"
+            f"{path} is not a usage report of Anthropic's Admin API (JSON) or Console (CSV): {error}"
         ) from None
 
 
@@ -101,6 +101,14 @@ def _rows(answer: Mapping[str, Any]) -> Iterable[tuple[date, str, Usage]]:
                 cache_creation_input_tokens=sum((row.get("cache_creation") or {}).values()),
             )
             yield day, row["model"] or "unknown", usage
+
+
+def _read_lines(text: str) -> Iterable[tuple[date, str, Usage]]:
+    lines = csv.DictReader(io.StringIO(text))
+    for names in _COLUMNS.values():
+        if not set(names).intersection(lines.fieldnames or ()):
+            raise ValueError(f"no column {' or '.join(names)}")
+    yield from map(_read_line, lines)
 
 
 def _read_line(line: Mapping[str, str]) -> tuple[date, str, Usage]:

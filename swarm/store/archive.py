@@ -68,6 +68,9 @@ class Archive:
         self._objects.get(job_id, digest)  # checks it
         while (answer := self._keyspace.run("archive_job", job_id, digest, seq, json.dumps(record))[0]) == "more":
             pass
+        if answer == "unknown":
+            # It was forgotten meanwhile, perhaps before the object was written.
+            self._keyspace.run("hold_objects", job_id, "")
         return bool(answer == "ok")
 
     def recall(self, job_id: str) -> bool:

@@ -26,7 +26,7 @@ class Held:
     journals: int = 0
     mail: int = 0
     outputs: int = 0
-    """Outputs in Redis; of an agent, all of them."""
+    """Outputs in Redis."""
     objects: int = 0
     """Outputs outside of Redis."""
     shared: int = 0
@@ -82,10 +82,12 @@ class UsageStore:
         agent_ids = self._keyspace.client.zrange(self._keyspace.key("job", job_id, "agents"), 0, -1)
         found = self._keyspace.fetch("agent", agent_ids, ["name", "state", *_COUNTED.values()])
         records = self._keyspace.each("memory_usage", (self._keyspace.key("agent", one) for one in agent_ids))
+        bodies = self._keyspace.each("hvals", (self._keyspace.key("bodies", one) for one in agent_ids))
         agents = []
-        for agent_id, record, size in zip(agent_ids, found, records, strict=True):
+        for agent_id, record, size, large in zip(agent_ids, found, records, bodies, strict=True):
             counted = {kind: int(record[name] or 0) for kind, name in _COUNTED.items()}
-            held = Held(**counted, records=size or 0)
+            objects = sum(int(body.split(" ")[0]) for body in large)
+            held = Held(**counted, objects=objects, records=size or 0) + Held(outputs=-objects)
             agents.append(Holder(agent_id, record["name"] or "", record["state"] or "", held))
         return agents
 

@@ -282,6 +282,23 @@ def test_a_job_that_changes_meanwhile_stays(store: Store, unmanned: Fleet, objec
     assert store.jobs.get(world.job_id).state == "running"
 
 
+def test_a_job_that_is_forgotten_meanwhile_leaves_no_object(store: Store, unmanned: Fleet, objects: Objects) -> None:
+    job, key = StoredJob(store, unmanned), store.keyspace.key
+    end(store, job)
+    wrote, held = objects._write, JobObjects(store.keyspace, objects)
+
+    def forget(*given: Any) -> None:
+        Forgetting(store.keyspace).forget(job.job_id)
+        held.delete_orphans()
+        wrote(*given)
+
+    objects._write = forget  # type: ignore[method-assign]
+    assert not store.archive.take_in(job.job_id)
+    store.keyspace.client.zadd(key("expiring"), {job.job_id: 1}, xx=True)
+    store.jobs.unsettled()
+    assert held.delete_orphans() == 1 and list(objects._folder.iterdir()) == []
+
+
 def test_while_the_store_is_away_nothing_is_removed_and_while_redis_is_full_nothing_comes_back(
     store: Store, unmanned: Fleet, objects: Objects
 ) -> None:

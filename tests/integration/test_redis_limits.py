@@ -125,7 +125,9 @@ def test_near_the_limit_a_child_waits_for_room_and_outputs_of_ended_agents_are_f
     assert store.outputs.load(world.ids["open"], "small") == "x"
     assert JobObjects(store.keyspace, objects).delete_orphans() == 1
     assert store.outputs.load(world.ids["open"], "large") == "x" * 70_000
-    held = UsageStore(store.keyspace).job(world.job_id).held
+    usage = UsageStore(store.keyspace)
+    held = usage.job(world.job_id).held
+    assert sorted((one.held.outputs, one.held.objects) for one in usage.agents(world.job_id))[-1] == (1, 70_000)
     assert (held.outputs, held.objects) == (1, 70_000)
     sweep(1.0)
     assert isinstance(world.spawn("third", teammate=False), Signals)

@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 
 from swarm.cli.app import app
 from swarm.client.spending import day_of, reconcile
+from swarm.core.errors import ConfigurationError
 from swarm.core.records import Counters, Usage
 from swarm.models.catalogue import charge_for
 from swarm.models.usage_report import fetch_report, read_report
@@ -121,10 +122,13 @@ def test_the_ledger_counts_each_model_and_agrees_with_the_providers_report(
     table = tmp_path / "report.csv"
     table.write_text("\n".join([*lines, *(f"{today},{model},{figures.format(usage)}" for model, usage in rows)]))
     assert read_report(table) == read_report(report)
+    (tmp_path / "other.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(ConfigurationError, match="no column usage_date_utc"):
+        read_report(tmp_path / "other.csv")
     table.write_text(
         "\n".join([*lines, *(f"{today},{model},{figures.format(usage + usage)}" for model, usage in rows)])
     )
-    assert "the provider counted 50.0% more" in ask("--reconcile", str(table), code=1)
+    assert "the fleet counted 50.0% less" in ask("--reconcile", str(table), code=1)
 
 
 def _less(after: Counters, before: Counters) -> Counters:
