@@ -73,14 +73,14 @@ class World:
         assert ran.returncode == 0, ran.stderr.decode()
         return json.loads(ran.stdout)
 
-    def processes(self) -> list[psutil.Process]:
-        """Every living process that was started for this state folder."""
+    def processes(self, word: str = "") -> list[psutil.Process]:
+        """Every living process that was started for this state folder, with this word of its command if one is given."""
         found = []
         for process in psutil.process_iter():
             try:
                 ours = process.environ().get("SWARM_STATE_DIR") == str(self.state)
                 if ours and process.status() != psutil.STATUS_ZOMBIE and process.pid != os.getpid():
-                    found.append(process)
+                    found += [process] if not word or word in process.cmdline() else []
             except (psutil.Error, OSError):
                 continue
         return found

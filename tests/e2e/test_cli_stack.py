@@ -57,7 +57,7 @@ def test_a_rehearsal_that_is_left_alone_is_served_until_its_job_has_ended(world:
     job_id = ran.stdout.decode().strip()
     assert world.run("events", job_id, "--follow").returncode == 0
     assert world.read_json("tree", job_id, "--json")["state"] == "completed"
-    wait_for("its server has left", lambda: not [one for one in world.processes() if "rehearse" in one.cmdline()])
+    wait_for("its server has left", lambda: not world.processes("rehearse"))
 
 
 def _check_views(world: World, job_id: str) -> None:

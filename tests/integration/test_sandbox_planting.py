@@ -73,7 +73,7 @@ PLANTS = {
         SUBMODULE,
     ),
     "a link to a git folder within another's objects": Plant(
-        "mkdir sub && cp -r .git .git/objects/evil; git config -f .git/objects/evil/config core.fsmonitor $WORK/evil; "
+        "mkdir sub && cp -r .git copy && mv copy .git/objects/evil; git config -f .git/objects/evil/config core.fsmonitor $WORK/evil; "
         "echo gitdir: ../.git/objects/evil > sub/.git",
         f"cd sub && {STATUS}",
         INIT,
