@@ -229,7 +229,8 @@ def find_common_lack(needs: Needs, workers: Collection[Has]) -> str:
     ours = [lack for lack, has in zip(lacks, workers, strict=True) if has.only_job in (None, needs.job)]
     if found := "; ".join(dict.fromkeys(ours)):
         return found
-    wanted = f", which needs {' and '.join(map(_in_words, needs.wants))}" if needs.wants else ""
+    nowhere = [want for want in needs.wants if not any(want in has.offers for has in workers)]
+    wanted = f", which needs {' and '.join(map(_in_words, nowhere))}" if nowhere else ""
     return f"no worker takes this agent{wanted}"
 
 

@@ -218,7 +218,11 @@ def resume(
     text: Annotated[str, typer.Option("--with", metavar="TEXT", help="Message to its first agent.")] = GO_ON,
     rehearse: Annotated[
         str | None,
-        typer.Option(metavar="SCENARIO", help="Scenario for a cancelled rehearsal.", autocompletion=complete_scenario),
+        typer.Option(
+            metavar="SCENARIO",
+            help="Scenario for a rehearsal that was cancelled, or of a workflow.",
+            autocompletion=complete_scenario,
+        ),
     ] = None,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Of a workflow: make its failed calls again.")
@@ -238,8 +242,12 @@ def resume(
         found = find_job(swarm, job)
         view = found.view()
         if swarm.store.agents.spec(view.root_id).definition.workflow is not None:
-            continue_workflow(swarm, found, retry_failed=retry_failed, max_agents=agents, script=script)
+            continue_workflow(
+                swarm, found, retry_failed=retry_failed, max_agents=agents, script=script, scenario=rehearse
+            )
             return
+        if retry_failed or agents is not None or script is not None:
+            raise ConfigurationError(f"{found.id} is no workflow; --retry-failed, --agents and --script are for one")
         if not view.ended:
             raise ConfigurationError(
                 f"{found.id} is still running; `swarm attach {found.id}` watches it, `swarm send` writes to it"

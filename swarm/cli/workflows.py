@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlsplit
 
 import typer
 
 from swarm.cli.lookup import find_job, open_swarm
 from swarm.cli.options import JobArgument, JsonOption, WorkspaceOption
 from swarm.cli.output import one_line, print_json, print_line, print_note, show_number
+from swarm.cli.rehearse import begin_rehearsing
 from swarm.cli.tables import Column, Listing
 from swarm.client.preparation import find_workspace
 from swarm.client.project import is_trusted
@@ -19,7 +22,6 @@ from swarm.core.errors import ConfigurationError
 from swarm.core.settings import load_settings
 from swarm.definitions.catalogue import check_path, load_catalogue
 from swarm.definitions.model import AgentDefinition
-from swarm.local.stack import running
 from swarm.tools.outside import find_outside_tools
 from swarm.workflows.reuse import Reuse, plan_run
 
@@ -87,16 +89,24 @@ def show_workflow(job: JobArgument = None, as_json: JsonOption = False) -> None:
 
 
 def continue_workflow(
-    swarm: Swarm, job: Job, *, retry_failed: bool, max_agents: int | None, script: Path | None
+    swarm: Swarm,
+    job: Job,
+    *,
+    retry_failed: bool,
+    max_agents: int | None,
+    script: Path | None,
+    scenario: str | None,
 ) -> None:
     """Say what an ended workflow would reuse, and continue it as a new job."""
-    if swarm.settings.redis_url is None and not running(swarm.settings):
-        raise ConfigurationError("no worker would run the new job: start one with `swarm up`")
     definition = None if script is None else _read_file(script)
-    continuing = prepare_continuing(
-        swarm, job.view(), retry_failed=retry_failed, max_agents=max_agents, definition=definition
+    view = job.view()
+    prepared, plan = prepare_continuing(
+        swarm, view, retry_failed=retry_failed, max_agents=max_agents, definition=definition
     )
-    plan = continuing.plan
+    if scenario is not None:
+        prepared = prepared.asking(begin_rehearsing(scenario, prepared.spec.job_id, swarm.settings))
+    elif plan.ended is None and view.rehearsed and not _answers(prepared.spec.base_url or ""):
+        raise ConfigurationError(f"{job.id} was a rehearsal, whose server has ended; start another one with --rehearse")
     if plan.ended is not None:
         then = f"then it ends: {plan.ended.error}" if plan.ended.error else "then it ends"
     else:
@@ -104,9 +114,21 @@ def continue_workflow(
     print_note(f"reuses {show_number(plan.reused, 'result')} of {job.id}; {then}")
     for call in plan.calls[:20]:
         print_note(f"  {call.tool}: {one_line(call.prompt, 90)}")
-    made = swarm.place(continuing.prepared)
+    made = swarm.place(prepared)
+    lack = made.find_unmet()
+    now = f"it waits: {lack}; `swarm up` starts a worker" if lack else f"`swarm attach {made.id}` watches it"
+    print_note(f"{made.id} continues {job.id}; {now}")
     print_line(made.id)
-    print_note(f"{made.id} continues {job.id}; `swarm attach {made.id}` watches it")
+
+
+def _answers(url: str) -> bool:
+    """Report whether something listens at this URL."""
+    place = urlsplit(url)
+    try:
+        socket.create_connection((place.hostname, place.port or 80), timeout=2).close()
+    except OSError:
+        return False
+    return True
 
 
 _WORKFLOWS = Listing[AgentDefinition](

@@ -34,7 +34,7 @@ def prepare_continuing(
 ) -> Continuing:
     """Prepare the job that continues an ended workflow with today's program, or with that of `definition`.
 
-    `max_agents` replaces the old limit. Raises `ConfigurationError` if the job is no workflow, is still at work or was a rehearsal.
+    `max_agents` replaces the old limit. Raises `ConfigurationError` if the job is no workflow or is still at work.
     """
     spec = swarm.store.agents.spec(view.root_id)
     if spec.definition.workflow is None:
@@ -79,9 +79,9 @@ class WorkflowCall(NamedTuple):
 
 def read_calls(swarm: Swarm, agent_id: str) -> list[WorkflowCall]:
     """Return a workflow's calls, in order. Raises `ConfigurationError` for another agent."""
-    history = swarm.store.journals.history(agent_id)
-    if history.spec is None or history.spec.definition.workflow is None:
+    if swarm.store.agents.spec(agent_id).definition.workflow is None:
         raise ConfigurationError(f"{agent_id} is no workflow; `swarm transcript` shows other agents")
+    history = swarm.store.journals.history(agent_id)
     results = {one.tool_use_id: one for one in history.lived if isinstance(one, ToolFinished)}
     dropped = {one for entry in history.lived if isinstance(entry, Advanced) for one in entry.dropped}
     rows, phase = [], ""

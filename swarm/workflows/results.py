@@ -62,10 +62,16 @@ def bind_task(function: Callable[..., Any], task: str) -> dict[str, Any]:
         raise ConfigurationError(
             f"the task has {', '.join(wrong)}; give a JSON object with {', '.join(names) or 'nothing'}"
         )
-    try:
-        return {name: adapter_of(hints.get(name, Any)).validate_python(value) for name, value in given.items()}
-    except ValidationError as error:
-        raise ConfigurationError(f"the task does not fit: {error}") from error
+    values = {}
+    for name, value in given.items():
+        try:
+            values[name] = adapter_of(hints.get(name, Any)).validate_python(value)
+        except ValidationError as error:
+            why = "; ".join(".".join([name, *map(str, one["loc"])]) + f": {one['msg']}" for one in error.errors()[:3])
+            raise ConfigurationError(
+                f"the task does not fit: {why}; give a JSON object with {', '.join(names)}"
+            ) from error
+    return values
 
 
 def read_task(task: str) -> Any:

@@ -164,7 +164,9 @@ def test_what_a_worker_lacks_is_found_by_model_and_job() -> None:
     assert find_unmet(Needs(job="job-1", model="claude-y"), narrow) == ""
     assert "job-2" in find_unmet(rehearsed, Has(only_job="job-2"))
     assert find_common_lack(plain, [keyless, narrow]) == "no key; not yours"
-    python = find_unmet(Needs(job="j", wants=("workflow:python",)), Has())
-    assert python.startswith("it lacks support for workflows in Python (pip install")
+    script = Needs(job="j", wants=("workflow:python",))
+    assert find_unmet(script, Has()).startswith("it lacks support for workflows in Python (pip install")
+    other = Has(only_job="x", offers={"workflow:python": ""})
+    assert find_common_lack(script, [other]) == "no worker takes this agent", "only because it serves another job"
     assert find_common_lack(plain, [keyless, Has()]) == ""
     assert "no worker" in find_common_lack(plain, []) and "no worker" in find_common_lack(plain, [Has(only_job="x")])

@@ -104,6 +104,9 @@ def test_a_new_run_makes_only_the_calls_that_failed_or_changed(flows: Fleet) -> 
     assert server.stats()["requests"] - before == 2  # the failed one, and its second try
     kept = prepare_continuing(flows.swarm, first)
     assert kept.plan.calls == [] and kept.plan.ended is not None and kept.plan.ended.value == first.data
+    server.close()
+    refused = CliRunner().invoke(app, ["resume", first.id, "--retry-failed"], env=flows.environment())
+    assert "whose server has ended" in str(refused.exception), refused.output
 
 
 def test_a_limit_that_every_further_agent_would_meet_pauses_the_run_and_loses_nothing(flows: Fleet) -> None:

@@ -164,7 +164,9 @@ def test_a_trial_runs_a_workflow_to_its_typed_end_without_a_model() -> None:
     assert [call.prompt for call in tried.calls] == ["Review a", "Review b", "Refute x"]
     assert tried.value == ["True"] or "real" in tried.value[0]
     assert "no files" in try_workflow(review, say, "{}").error
-    assert "valid list" in try_workflow(review, say, {"files": 3}).error
+    for wrong in ({"files": 3}, {"file": ["a"]}, "a"):
+        error = try_workflow(review, say, wrong).error
+        assert error == "the task does not fit: files: Input should be a valid list; give a JSON object with files"
     with pytest.raises(ConfigurationError, match="is no workflow"):
         try_workflow(answer, say)  # type: ignore[arg-type]
 
