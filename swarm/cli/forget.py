@@ -19,7 +19,7 @@ from swarm.cli.ended import (
 from swarm.cli.lookup import open_swarm
 from swarm.cli.options import JsonOption
 from swarm.core.errors import UnknownAgent
-from swarm.objects import open_objects
+from swarm.objects import open_objects, open_shared_objects
 from swarm.store.forgetting import Forgetting
 from swarm.store.objects import JobObjects
 
@@ -43,8 +43,9 @@ def forget(
             for view in chosen:
                 with suppress(UnknownAgent):  # it has expired meanwhile
                     forgetting.forget(view.id)
-            objects = JobObjects(swarm.store.keyspace, open_objects(swarm.settings))
-            while objects.delete_orphans():
+            # A client that does not know the fleet's store leaves them to the workers.
+            objects = open_objects(swarm.settings) if leftovers else open_shared_objects(swarm.settings)
+            while objects is not None and JobObjects(swarm.store.keyspace, objects).delete_orphans():
                 pass
     if not leftovers:
         print_chosen(chosen, "forgotten", dry_run=dry_run, as_json=as_json)

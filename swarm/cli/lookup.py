@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 
 from swarm.cli.interrupts import Interrupts
-from swarm.cli.output import print_note
+from swarm.cli.output import print_note, show_number
 from swarm.client.swarm import Job, Swarm
 from swarm.core.errors import ConfigurationError, UnknownAgent, UnknownQuestion
 from swarm.core.settings import load_settings
@@ -85,11 +85,7 @@ def _count_back(swarm: Swarm, text: str) -> str:
         raise ConfigurationError(f"{text!r} names no job; @last is the newest one, @2 the one before it, and so on")
     newest = swarm.jobs(number)
     if len(newest) < number:
-        there = (
-            f"{text!r} names no job: there {'is' if len(newest) == 1 else 'are'} only {len(newest)}"
-            if newest
-            else "there is no job yet"
-        )
+        there = f"the swarm has only {show_number(len(newest), 'job')}" if newest else "there is no job yet"
         raise UnknownAgent(f"{there}; start one with `swarm run PROMPT`")
     return newest[-1].id
 

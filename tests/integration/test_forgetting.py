@@ -101,7 +101,7 @@ def commands(unmanned: Fleet, store: Store, monkeypatch: pytest.MonkeyPatch, tmp
 
 
 def test_the_command_forgets_by_age_and_state_and_says_before_what_would_go(
-    store: Store, unmanned: Fleet, commands: CliRunner, tmp_path: Path
+    store: Store, unmanned: Fleet, commands: CliRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def told(*words: str) -> list[str]:
         done = commands.invoke(app, ["forget", *words, "--json"])
@@ -122,6 +122,11 @@ def test_the_command_forgets_by_age_and_state_and_says_before_what_would_go(
     assert [view.id for view in store.jobs.find(10)] == [running.job_id] and not Forgetting(
         store.keyspace
     ).has_orphans()
+    other = StoredJob(store, unmanned)
+    end(store, other)
+    objects.put(other.job_id, b"an output")
+    monkeypatch.setattr("swarm.cli.forget.open_shared_objects", lambda settings: None)
+    assert told(other.job_id) == [other.job_id] and Forgetting(store.keyspace).has_orphans()
 
 
 def test_a_worker_deletes_the_objects_of_jobs_that_expired(
