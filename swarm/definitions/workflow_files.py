@@ -47,11 +47,21 @@ def make_definition(source: str, suffix: str, name: str, place: str) -> AgentDef
 
 def _docstring(source: str) -> str:
     try:
-        return ast.get_docstring(ast.parse(source)) or ""
+        module = ast.parse(source)
     except SyntaxError as error:
         raise Unusable(
             f"it is no Python: {error.msg}", "Correct it; `swarm workflows check` tells more", error.lineno
         ) from error
+    for function in module.body:
+        if isinstance(function, ast.AsyncFunctionDef) and any(map(_is_native, function.decorator_list)):
+            raise Unusable(f"{function.name} is a native workflow", "Name its module in SWARM_TOOLS", function.lineno)
+    return ast.get_docstring(module) or ""
+
+
+def _is_native(decorator: ast.expr) -> bool:
+    """Report whether a decorator is `@workflow`, also with options or below a module's name."""
+    function = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return (function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")) == "workflow"
 
 
 def _key(source: str, key: str) -> str:

@@ -232,6 +232,9 @@ def test_a_manifests_paths_replace_or_add_as_published(tmp_path: Path) -> None:
     assert parts.names["agents"] == ["kit:deep"] and parts.names["skills"] == ["kit:csv", "kit:pdf"]
     assert parts.names["commands"] == ["kit:helper", "kit:say"] and len(parts.names["hooks"]) == 2
     assert parts.names["servers"] == ["plugin:kit:db", "plugin:kit:far", "plugin:kit:near"] and not parts.problems
+    make_plugin(tmp_path / "odd", {"name": "odd", "commands": {"say": {"content": "Say it"}, "lost": 3}})
+    [problem] = list_parts(read_plugin(tmp_path / "odd")).problems
+    assert "the command 'lost' has neither source nor content" in problem.message
 
 
 def test_a_marketplace_that_is_one_folder_gives_each_plugin_the_skills_it_names(tmp_path: Path) -> None:

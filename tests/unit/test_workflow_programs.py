@@ -29,6 +29,7 @@ from swarm.agent.history import fold
 from swarm.core.errors import CallFailed, ConfigurationError, WorkflowChanged
 from swarm.definitions.model import AgentDefinition
 from swarm.definitions.own.workflow import workflow_of
+from swarm.definitions.sources import Unusable
 from swarm.definitions.workflow_files import make_definition
 from swarm.workflows.native import NativeProgram
 from swarm.workflows.trial import TriedCall, WorkflowTrial, fail, try_workflow
@@ -283,6 +284,9 @@ def test_what_cannot_be_a_workflow_is_told_where_it_is() -> None:
 
     with pytest.raises(ConfigurationError, match="no docstring"):
         workflow(silent)
+    for decorator in ("workflow", "swarm.workflow(name='x')"):
+        with pytest.raises(Unusable, match="go is a native workflow"):
+            make_definition(f"@{decorator}\nasync def go(flow): ...", ".py", "x", "x.py")
 
 
 # -- scripts in the dialect of Claude Code ---------------------------------------------------------------------

@@ -136,6 +136,9 @@ class _Reading:
         """Yield the commands whose text is in the manifest itself."""
         given = self._manifest.get("commands")
         if isinstance(given, Mapping):
+            for name, one in given.items():
+                if not isinstance(one, Mapping) or not {"source", "content"} & one.keys():
+                    self._report(f"the command {show(name)} has neither source nor content", "Give it one of them.")
             content = {
                 str(name): {**one, "template": one["content"]}
                 for name, one in given.items()
