@@ -35,7 +35,7 @@ SHELL = """
 name: shell
 rules:
   - when: {turn: 0}
-    reply: {tools: [{name: Bash, input: {command: "touch made; echo made it"}}]}
+    reply: {tools: [{name: Bash, input: {command: "touch made && echo made it"}}]}
   - when: {turn: 1}
     reply: {text: "first: {last_result}"}
   - reply: {text: then}
