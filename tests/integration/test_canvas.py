@@ -196,7 +196,8 @@ def test_any_task_can_follow_a_job_however_it_ends(world: World) -> None:
     wait_for("it has gone on", lambda: job.view().ended and job.view().turns == 2)
     assert world.shop.wait(world.task("fetch", 4).apply_async()) == "SUCCESS"
     assert world.shop.noted()["told"] == before
-    assert world.fleet.swarm.store.keyspace.client.zcard("swarm:callbacks:shop") == 0
+    client = world.fleet.swarm.store.keyspace.client
+    wait_for("all are published", lambda: client.zcard("swarm:callbacks:shop") == 0)
 
 
 def test_what_cannot_be_published_is_refused_at_once(world: World) -> None:
