@@ -98,9 +98,7 @@ def test_what_cannot_run_as_a_step_is_refused_at_once(world: World) -> None:
 def test_a_step_whose_worker_dies_as_its_state_is_set_has_its_job(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dying = Celery("dies", broker=world.shop.broker)
-    dying.conf.task_default_queue = world.shop.app.conf.task_default_queue
-    task = install(dying, broker="shop", settings=world.fleet.settings)
+    task = install(Celery("dies", broker=world.shop.broker), broker="shop", settings=world.fleet.settings)
     monkeypatch.setattr(type(task._get_current_object()), "update_state", lambda *_, **__: 1 / 0)
     task.push_request(id="step-1", called_directly=False, is_eager=False, args=(), kwargs={})
     with pytest.raises(ZeroDivisionError):
@@ -108,6 +106,8 @@ def test_a_step_whose_worker_dies_as_its_state_is_set_has_its_job(
     job = world.fleet.swarm.job(job_id_of("step-1"))
     job.cancel("enough")
     assert job.wait(30).state == "cancelled"
+    # Its callback waits for an application that has ended.
+    world.fleet.swarm.store.keyspace.client.zrem("swarm:callbacks:shop", job.id)
 
 
 def test_a_message_too_long_to_come_back_fails_its_step_and_names_what_follows(world: World) -> None:
