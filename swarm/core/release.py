@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-VERSION = "0.2.0"
+VERSION = "0.3.0.dev0"
 """Version of the package; `pyproject.toml` reads it here. It changes with every release."""
 FORMAT: int = 1
 """Format of all that workers share: records, journal entries, wake-up messages, and the keys of the steps in Lua.

@@ -1,4 +1,4 @@
-"""Documents of other formats: an older one is upgraded step by step, a newer one refused with the reason.
+"""Documents of other formats: an older one is upgraded step by step, a newer one refused with the reason; images have this release's tag.
 
 Tests of swarm/core/formats.py, swarm/client/upgrade.py, swarm/agent/needs.py.
 """
@@ -6,7 +6,9 @@ Tests of swarm/core/formats.py, swarm/client/upgrade.py, swarm/agent/needs.py.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
@@ -84,3 +86,10 @@ def test_the_oldest_workers_are_upgraded_first_and_open_jobs_say_what_they_need(
     assert compare_releases({"a": fleet["a"]}, {"job-1": {1: 5}}).done
     assert compare_releases({}, {"job-1": {1: 5}}).done
     assert not compare_releases({"a": fleet["a"]}, {"job-2": {FORMAT + 1: 2}}).done
+
+
+def test_the_images_that_deploy_names_have_the_tag_of_this_release() -> None:
+    root = Path(__file__).parents[2] / "deploy"
+    texts = [path.read_text() for path in root.rglob("*") if path.suffix in (".yaml", ".md")]
+    tags = [tag for text in texts for tag in re.findall(r'\bswarm:([0-9]\S*?)`?(?:\s|$)|newTag: "(.+)"', text)]
+    assert len(tags) >= 4 and {plain or kustomized for plain, kustomized in tags} == {VERSION}
