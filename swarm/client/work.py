@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -18,17 +17,15 @@ from pathlib import Path
 
 from swarm.agent.entries import Finished
 from swarm.agent.spec import AgentSpec
+from swarm.client.result_branch import Result, make_branch
 from swarm.core.errors import ConfigurationError, GitFailed, NoWork
 from swarm.core.records import JobView
 from swarm.core.settings import Settings
 from swarm.permissions.arrivals import find_arrivals, spread
 from swarm.store.store import Store
-from swarm.workspace.changes_applied import SUBMODULE, Change, ChangedMeanwhile
+from swarm.workspace.changes_applied import Change, ChangedMeanwhile
 from swarm.workspace.checkouts import job_url, open_folder, place_checkout
 from swarm.workspace.copies import ATTEMPTS, Copies
-from swarm.workspace.git import run_git
-from swarm.workspace.git_command import call_git
-from swarm.workspace.inner import take_history
 from swarm.workspace.merge import (
     MergeResult,
     Strategy,
@@ -41,7 +38,6 @@ from swarm.workspace.merge import (
     read_blob,
     resolve,
 )
-from swarm.workspace.origin import GitFolders, Standing, find_git
 from swarm.workspace.repository import Repository
 
 
@@ -59,8 +55,6 @@ class Applied:
     """Omitted paths and reasons: links that lead out of the folder, and files that programs outside the sandbox obey."""
 
 
-NO_FILES = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
-"""Git's id of a tree without files."""
 Accept = Callable[[Mapping[str, str]], bool]
 """Decides whether the given paths, each with a reason, are changed."""
 
@@ -217,9 +211,7 @@ class Work:
                 one.place for one in merge.conflicts
             }
             there = [one for one in list_changes(store, base, commit) if one.path not in missing]
-            base = change_tree(
-                store, base, "".join(_line(one.new_mode, one.new_id, one.path) for one in _gone_first(there))
-            )
+            base = change_tree(store, base, there)
         return base
 
     def _pick(self, base: str, pick: Sequence[str]) -> str:
@@ -234,8 +226,7 @@ class Work:
                     f"{given} is no changed file or folder of the work; `swarm diff --stat` lists them"
                 )
             chosen += found
-        lines = [_line(one.new_mode, one.new_id, one.path) for one in _gone_first(chosen)]
-        return change_tree(self._copies.store, base, "".join(lines))
+        return change_tree(self._copies.store, base, chosen)
 
     def _take_over(
         self,
@@ -292,100 +283,9 @@ class Work:
     # -- a branch ------------------------------------------------------------------------------------------
 
     def make_branch(self, name: str = "") -> str:
-        """Make a branch of the work in the folder's repository, on top of the commit that was checked out at the job's start.
-
-        It has the agent's own commits, then one with the rest; before them one with uncommitted changes from the job's start.
-        Raises `ConfigurationError` if there is no repository, or the branch exists with different contents.
-        """
-        name = name or f"swarm/{self.job.id}"
-        git = find_git(self.folder)
-        if git is None:
-            raise ConfigurationError(f"{self.folder} is in no Git repository, so no branch can be made; omit --branch")
-        commit, ref = self._make_result(git), f"refs/swarm/{self._owner}/branch"
-        call_git(self._copies.store, ["update-ref", ref, commit])
-        there = self._ask("rev-parse", "--verify", "--quiet", f"refs/heads/{name}^{{tree}}")
-        if there and there == self._repository.tree_of(commit):
-            return name
-        if there:
-            raise ConfigurationError(f"the branch {name} exists with different contents; rename or delete it")
-        words = [
-            "fetch",
-            "-q",
-            "--no-tags",
-            "--no-write-fetch-head",
-            "--no-recurse-submodules",
-            "--no-auto-maintenance",
-        ]
-        words += [str(self._copies.store), f"{ref}:refs/heads/{name}"]
-        given = {"protocol.file.allow": "always", "safe.directory": "*"}
-        done = run_git(self.folder, words, settings=given, timeout_seconds=600)
-        if done.returncode:
-            raise ConfigurationError(
-                f"the branch {name} cannot be made: {done.stderr.decode(errors='replace').strip()[-300:]}"
-            )
-        return name
-
-    def _make_result(self, git: GitFolders) -> str:
-        """Commit the work on top of the history at the job's start."""
-        repository, inner = self._repository, str(self.folder.relative_to(git.top))
-        head, ended = (repository.standing(commit).commit for commit in (self.base, self.commit))
-        if is_part := inner != ".":
-            head = ended = self._ask("rev-list", "-1", f"--before=@{int(self.job.created_at)}", "HEAD") or head
-            take_history(repository.git_dir, git, Standing(head))
-        place = f"{inner}/" if is_part else ""
-        began, tree = (self._put_in_history(head, place, commit) for commit in (self.base, self.commit))
-        last = head
-        if ended != head and self._copies.holds(ended, head):
-            last = self._sign_commits(head, ended)
-        elif repository.tree_of(head) != began:
-            last = self._commit(began, last, f"Not committed when {self.job.id} began")
-        if repository.tree_of(last) == tree:
-            return last
-        return self._commit(tree, last, f"{self.job.title}\n\nSwarm-Job: {self.job.id}")
-
-    def _put_in_history(self, head: str, place: str, commit: str) -> str:
-        """Return the tree of the history with a snapshot's files in a place of it; files that no snapshot can hold stay."""
-        store = self._copies.store
-        unheld = {path for path, _ in self._repository.about(self.base).get("left_out", [])}
-        found = call_git(store, ["rev-parse", "-q", "--verify", f"{head}:{place.rstrip('/')}"], accept=(0, 1, 128))[1]
-        changes = list_changes(store, found.decode().strip() or NO_FILES, commit)
-        modules = tuple(f"{one.path}/" for one in changes if one.old_mode == SUBMODULE)
-        kept = [one for one in changes if one.path not in unheld and not f"{one.path}/".startswith(modules)]
-        lines = [_line(one.new_mode, one.new_id, f"{place}{one.path}") for one in _gone_first(kept)]
-        return change_tree(store, head, "".join(lines))
-
-    def _sign_commits(self, head: str, ended: str) -> str:
-        """Make the agent's commits again, each with its job and agent in its message; returns the last one."""
-        store, made = self._copies.store, dict[str, str]()
-        listed = call_git(store, ["rev-list", "--reverse", "--topo-order", ended, f"^{head}"])[1].decode().split()
-        for commit in listed:
-            head_text, _, message = call_git(store, ["cat-file", "commit", commit])[1].partition(b"\n\n")
-            lines = head_text.split(b"\n")
-            author = re.search(rb"<([^<>@]*)@", next(line for line in lines if line.startswith(b"author ")))
-            signed = message.rstrip(b"\n") + f"\n\nSwarm-Job: {self.job.id}\n".encode()
-            signed += b"Swarm-Agent: %s\n" % author[1] if author else b""
-            fields = [
-                b"parent " + made.get(line[7:].decode(), line[7:].decode()).encode()
-                if line.startswith(b"parent ")
-                else line
-                for line in lines
-            ]
-            given = b"\n".join(fields) + b"\n\n" + signed
-            made[commit] = (
-                call_git(store, ["hash-object", "-t", "commit", "-w", "--stdin"], stdin=given)[1].decode().strip()
-            )
-        return made[ended]
-
-    def _commit(self, tree: str, parent: str, message: str) -> str:
-        # Made of facts alone, so that a repeat makes the same commit.
-        who = f"swarm <swarm@localhost> {int(self.job.created_at)} +0000"
-        text = f"tree {tree}\nparent {parent}\nauthor {who}\ncommitter {who}\n\n{message}\n"
-        made = call_git(self._copies.store, ["hash-object", "-t", "commit", "-w", "--stdin"], stdin=text.encode())
-        return made[1].decode().strip()
-
-    def _ask(self, *words: str) -> str:
-        done = run_git(self.folder, words, settings={"safe.directory": "*"})
-        return "" if done.returncode else done.stdout.decode(errors="replace").strip()
+        """Make a branch of the work in the folder's repository; returns its name. Raises `ConfigurationError`."""
+        result = Result(self._copies, self._repository, self.job, self.base, self.commit)
+        return make_branch(result, name or f"swarm/{self.job.id}", f"refs/swarm/{self._owner}/branch")
 
 
 def _refuse(store: Path, merge: MergeResult, strategy: Strategy | None) -> str:
@@ -396,15 +296,6 @@ def _refuse(store: Path, merge: MergeResult, strategy: Strategy | None) -> str:
         return describe_conflicts(store, merge)
     unmarked = find_unmarked(store, merge)
     return describe_conflicts(store, replace(merge, conflicts=tuple(unmarked))) if unmarked else ""
-
-
-def _line(mode: str, blob: str, path: str) -> str:
-    return f"{mode or 0} {blob if mode else '0' * 40}\t{path}\0"
-
-
-def _gone_first(changes: Sequence[Change]) -> list[Change]:
-    """Removals make room for what takes their place."""
-    return sorted(changes, key=lambda one: bool(one.new_mode))
 
 
 def find_work(store: Store, settings: Settings, agent_id: str) -> Work:

@@ -33,6 +33,11 @@ class Change:
     """The blob's id in git."""
     old_id: str = ""
 
+    @property
+    def reversed(self) -> Change:
+        """The change back."""
+        return Change(self.path, self.new_mode, self.old_mode, self.old_id, self.new_id)
+
 
 class ChangedMeanwhile(ToolError):
     """Another process changed some of the same files. Files not yet replaced are as they were."""

@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Literal
 
 from swarm.core.errors import GitFailed, GitTrouble
 from swarm.workspace.git import config_variables
@@ -194,6 +195,11 @@ def call_git(
             failure.trouble = "disk"
         raise failure
     return running.returncode, printed
+
+
+def write_object(git_dir: Path, kind: Literal["blob", "commit", "tag"], content: bytes) -> str:
+    """Write an object into the git folder; returns its id. Raises `GitFailed`."""
+    return call_git(git_dir, ["hash-object", "-t", kind, "-w", "--stdin"], stdin=content)[1].decode().strip()
 
 
 def read_failure(command: str, complaint: str) -> GitFailed:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from swarm.core.errors import GitFailed, ToolError
 from swarm.workspace.files import open_file
-from swarm.workspace.git_command import call_git
+from swarm.workspace.git_command import call_git, write_object
 from swarm.workspace.origin import GitFolders, Standing
 
 MOST_BYTES = 256 << 20
@@ -81,8 +81,7 @@ def _write_refs(git_dir: Path, standing: Standing) -> Iterator[str]:
     for name, text in standing.tags.items():
         refs[f"refs/tags/{name}"] = text
         if "\n" in text:
-            made = call_git(git_dir, ["hash-object", "-t", "tag", "-w", "--stdin"], stdin=text.encode())[1]
-            refs[f"refs/tags/{name}"] = made.decode().strip()
+            refs[f"refs/tags/{name}"] = write_object(git_dir, "tag", text.encode())
     yield "# pack-refs with: sorted\n"
     yield from (f"{refs[name]} {name}\n" for name in sorted(refs))
 

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from swarm.workspace.changes_applied import SUBMODULE, Change
-from swarm.workspace.git_command import call_git
+from swarm.workspace.git_command import call_git, write_object
 
 Strategy = Literal["merge", "ours", "theirs", "none"]
+_NOTHING = "0" * 40
 _BASE, _OURS, _THEIRS = "1", "2", "3"
 _SHOWN_FILES, _SHOWN_HUNKS, _SHOWN_LINES, _SHOWN_CHARACTERS = 20, 6, 40, 300
 _HUNK = re.compile(r"^<<<<<<< .*?^>>>>>>> [^\n]*$", re.MULTILINE | re.DOTALL)
@@ -101,16 +102,16 @@ def _merge(git_dir: Path, ours: str, theirs: str, called: tuple[str, str]) -> Me
 def resolve(git_dir: Path, merge: MergeResult, strategy: Literal["ours", "theirs"]) -> str:
     """Return the tree of a merge with each conflict resolved to that side; other changes are merged. Raises `GitFailed`."""
     side = _OURS if strategy == "ours" else _THEIRS
-    gone, put = [], []
+    changes = []
     for conflict in merge.conflicts:
-        gone.append(f"0 {'0' * 40}\t{conflict.path}\0")
+        changes.append(Change(conflict.path, "", ""))
         if side not in conflict.sides:
             continue
         mode, blob = conflict.sides[side]
         if len(conflict.sides) == 3 and len({mode for mode, _ in conflict.sides.values()}) == 1:
             blob = _merge_file(git_dir, conflict, strategy) or blob
-        put.append(f"{mode} {blob}\t{conflict.place}\0")
-    return change_tree(git_dir, merge.tree, "".join(gone + put))
+        changes.append(Change(conflict.place, "", mode, blob))
+    return change_tree(git_dir, merge.tree, changes)
 
 
 def find_unmarked(git_dir: Path, merge: MergeResult) -> list[Conflict]:
@@ -122,8 +123,8 @@ def put_beside(git_dir: Path, merge: MergeResult) -> tuple[str, dict[str, str]]:
     """Return the tree with both versions of each conflict, between markers or beside each other, and path → place of theirs."""
     both = [one for one in find_unmarked(git_dir, merge) if {_OURS, _THEIRS} <= one.sides.keys()]
     beside = {one.path: f"{one.path}~theirs" for one in both}
-    lines = [f"{' '.join(one.sides[_THEIRS])}\t{beside[one.path]}\0" for one in both]
-    return change_tree(git_dir, merge.tree, "".join(lines)) if lines else merge.tree, beside
+    added = [Change(beside[one.path], "", *one.sides[_THEIRS]) for one in both]
+    return change_tree(git_dir, merge.tree, added) if added else merge.tree, beside
 
 
 def _is_marked(git_dir: Path, conflict: Conflict) -> bool:
@@ -133,8 +134,13 @@ def _is_marked(git_dir: Path, conflict: Conflict) -> bool:
     return not any(_is_binary(read_blob(git_dir, blob)) for _, blob in both)
 
 
-def change_tree(git_dir: Path, tree: str, lines: str) -> str:
-    """A tree with some entries changed: `MODE BLOB\\tPATH` and NUL for each, mode 0 for none. A file replaces a folder of its name."""
+def change_tree(git_dir: Path, tree: str, changes: Iterable[Change], place: str = "") -> str:
+    """Return a tree with these changes made to a folder of it, which is empty or ends with `/`. Raises `GitFailed`."""
+    # Removals make room for a file in the place of a folder, and the other way round.
+    lines = "".join(
+        f"{one.new_mode or 0} {one.new_id if one.new_mode else _NOTHING}\t{place}{one.path}\0"
+        for one in sorted(changes, key=lambda one: bool(one.new_mode))
+    )
     with tempfile.TemporaryDirectory(prefix="swarm-index-", dir=git_dir) as folder:
         index = Path(folder, "index")
         call_git(git_dir, ["read-tree", tree], index=index)
@@ -143,11 +149,9 @@ def change_tree(git_dir: Path, tree: str, lines: str) -> str:
         return call_git(git_dir, ["write-tree"], index=index)[1].decode().strip()
 
 
-def leave_out(git_dir: Path, tree: str, changes: Sequence[Change]) -> str:
+def leave_out(git_dir: Path, tree: str, changes: Iterable[Change]) -> str:
     """Return the tree without these changes: their paths are as before. Raises `GitFailed`."""
-    lines = [f"{one.old_mode or 0} {one.old_id if one.old_mode else '0' * 40}\t{one.path}\0" for one in changes]
-    # Removals come first, to make room.
-    return change_tree(git_dir, tree, "".join(sorted(lines, key=lambda line: not line.startswith("0 "))))
+    return change_tree(git_dir, tree, [one.reversed for one in changes])
 
 
 def _merge_file(git_dir: Path, conflict: Conflict, strategy: str) -> str | None:
@@ -160,7 +164,7 @@ def _merge_file(git_dir: Path, conflict: Conflict, strategy: str) -> str | None:
             Path(folder, stage).write_bytes(content)
         files = [f"{folder}/{stage}" for stage in (_OURS, _BASE, _THEIRS)]
         merged = call_git(git_dir, ["merge-file", "-p", "-q", f"--{strategy}", *files])[1]
-    return call_git(git_dir, ["hash-object", "-w", "--stdin"], stdin=merged)[1].decode().strip()
+    return write_object(git_dir, "blob", merged)
 
 
 def read_blob(git_dir: Path, blob: str) -> bytes:

@@ -1,6 +1,6 @@
 """A job's work comes out as Git would merge it, whatever happened to the folder meanwhile; `git merge` is the oracle.
 
-Tests of swarm/client/work.py, swarm/workspace/inner.py, swarm/workspace/merge.py.
+Tests of swarm/client/result_branch.py, swarm/client/work.py, swarm/workspace/inner.py, swarm/workspace/merge.py.
 """
 
 from __future__ import annotations
