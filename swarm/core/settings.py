@@ -15,6 +15,8 @@ from swarm.core.errors import ConfigurationError
 from swarm.core.records import EndState, PermissionMode
 from swarm.core.tags import split_tags
 
+BOARD_MIB, PAD_MIB, MEMORY_MIB = 16, 16, 32
+"""The most of a job's board, of its scratchpad, and of one memory store, unless a worker's settings say otherwise."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 """Names of this machine that only it can use."""
 
@@ -229,6 +231,13 @@ class Settings(BaseSettings):
     """Worker: most space for all messages that an agent ever receives; above it a sender is refused."""
     job_mail_mib: int = Field(default=256, gt=0)
     """Worker: most space for all messages in a job; above it agents send none."""
+    job_board_mib: int = Field(default=BOARD_MIB, gt=0)
+    """Worker: most space for a job's board; above it no task, description or note is added, and tasks can still be completed."""
+    job_pad_mib: int = Field(default=PAD_MIB, gt=0)
+    """Worker: most space for a job's scratchpad; above it agents must delete pages first."""
+    memory_mib: int = Field(default=MEMORY_MIB, gt=0)
+    """Worker: most space for one memory store, versions of its pages included; above it histories of deleted pages go, then agents must
+    delete pages first."""
     checkouts_mib: int = Field(default=20_480, gt=0)
     """Worker: above this size, checkouts of ended or moved agents are removed from its host, the least recently used first."""
     disk_reserve_mib: int = Field(default=1_024, ge=0)

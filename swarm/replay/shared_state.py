@@ -5,6 +5,7 @@ Changes are read from the calls' results, whose order is exact except for some m
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -80,7 +81,13 @@ class Shared:
     def fields(self) -> dict[str, str]:
         """Fields for the job's record."""
         size = sum(map(self._size, self.pages))
-        return {"pad_bytes": str(size), "pad_version": str(self.version)} if self.version else {}
+        texts = sum(len(text.encode()) for text in self.texts.values())
+        board = (
+            {"board_bytes": str(texts + sum(len(json.dumps(task)) for task in self.tasks.values()))}
+            if self.tasks
+            else {}
+        )
+        return board | ({"pad_bytes": str(size), "pad_version": str(self.version)} if self.version else {})
 
     def _size(self, page: str) -> int:
         return len(self.pages[page].encode())

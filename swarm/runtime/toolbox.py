@@ -23,6 +23,7 @@ from swarm.permissions.sandbox import Backend, SandboxPolicy, choose_backend
 from swarm.permissions.sandbox.host import CONFIGURATION
 from swarm.runtime.scratch import confine, home_folder, scratch_root
 from swarm.store.questions import Ask
+from swarm.store.values import Most
 from swarm.tools import AwaitsAnswer, Tool, ToolContext, ToolResult
 from swarm.tools.outputs import fit
 from swarm.tools.registry import check_object, load_tool, validate_input
@@ -168,7 +169,7 @@ class Toolbox:
 
     def context_of(self, tool_use_id: str, waited: Condition | None = None) -> ToolContext:
         """Build the context that a call acts in."""
-        segment, parts = self._segment, self._parts
+        segment, parts, settings = self._segment, self._parts, self._segment.settings
         context = ToolContext(
             spec=segment.spec,
             store=segment.store,
@@ -192,7 +193,8 @@ class Toolbox:
             now=segment.claim.now,
             waited=waited,
             consult=parts.side_requests.asker(tool_use_id, segment.stop.check),
-            reach=self._reach if segment.settings.network != "off" else None,
+            most=Most(settings.job_board_mib, settings.job_pad_mib, settings.memory_mib),
+            reach=self._reach if settings.network != "off" else None,
         )
         for step in parts.steps:
             step.equip(context)

@@ -13,6 +13,7 @@ from swarm.agent.spec import AgentSpec
 from swarm.core.errors import MessageRefused
 from swarm.core.records import NANO as NANO
 from swarm.core.records import Counters as Counters
+from swarm.core.settings import BOARD_MIB, MEMORY_MIB, PAD_MIB
 from swarm.mailbox import MAX_UNREAD, Kind
 from swarm.store.slots import InLine, Slot
 
@@ -243,6 +244,15 @@ class OutputBounds:
 
     agent: int
     job: int
+
+
+@dataclass(frozen=True)
+class Most:
+    """Most MiB of a job's board, of its scratchpad, and of one memory store."""
+
+    board: int = BOARD_MIB
+    pad: int = PAD_MIB
+    memory: int = MEMORY_MIB
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from swarm.definitions.tools import ToolRow, row_of
 from swarm.models import Reply
 from swarm.store.questions import Ask
 from swarm.store.store import Store
-from swarm.store.values import Signals
+from swarm.store.values import Most, Signals
 from swarm.tools.outputs import Outputs
 from swarm.workspace import shown
 from swarm.workspace.merge import Strategy
@@ -130,6 +130,8 @@ class ToolContext:
     workspace: Path
     """The root that no path may leave; absolute and resolved."""
     outputs: Outputs
+    most: Most = field(default_factory=Most)
+    """Bounds of what the job's agents share."""
     generation: int = 0
     """Generation of the agent's claim; 0 without a claim."""
     folders: tuple[Path, ...] = ()

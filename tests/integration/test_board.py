@@ -78,6 +78,33 @@ def test_a_full_board_takes_no_more_tasks(unmanned: Fleet) -> None:
     assert world.take("root") == 1
 
 
+def test_a_board_without_room_takes_no_more_text_and_its_tasks_can_be_completed(world: JobWorld) -> None:
+    small, text = Board(world.store.keyspace, world.job_id, most_mib=1), "x" * MAX_TEXT_BYTES
+    client, key = world.store.keyspace.client, world.store.keyspace.key
+
+    def add() -> int:
+        return small.add(world.root, world.cause(), "task", text)[0]
+
+    with pytest.raises(
+        BoardRefused, match="the board would be longer than 1 MiB; shorten descriptions, and put long texts"
+    ):
+        for _ in range(MAX_TASKS):
+            last = add()
+    assert 120 <= last <= 128
+    with pytest.raises(BoardRefused, match="longer than 1 MiB"):
+        while True:
+            small.update(world.root, world.cause(), 1, note=text[:4_000])
+    with pytest.raises(BoardRefused, match="longer than 1 MiB"):
+        small.add(world.root, world.cause(), "task", blocked_by=range(1, last))
+    for number in (2, 4):
+        small.update(world.root, world.cause(), number, description="short")
+    assert small.claim(world.root, world.cause(), 3)[0] == 3
+    small.complete(world.root, world.cause(), 3, text)
+    assert add() == last + 1, "the shorter descriptions made room"
+    records = client.hvals(key("job", world.job_id, "board")) + client.hvals(key("job", world.job_id, "board", "text"))
+    assert int(client.hget(key("job", world.job_id), "board_bytes")) == sum(map(len, records))
+
+
 def test_an_agent_that_has_ended_and_one_of_another_job_can_do_nothing(unmanned: Fleet, world: JobWorld) -> None:
     world.add("x")
     world.start("ada")

@@ -294,6 +294,34 @@ def test_old_versions_are_dropped_and_the_sums_stay_true(agent: Rememberer, stor
     assert [key for key in store.keyspace.client.keys(store.keyspace.key("memory*")) if OWN.id in key] == []
 
 
+def test_a_memory_store_is_bounded_whatever_is_written_and_deleted(agent: Rememberer, store: Store) -> None:
+    client, place = store.keyspace.client, store.keyspace.key("memory", OWN.id)
+
+    def measure() -> int:
+        return sum(client.memory_usage(key, samples=0) for key in client.scan_iter(f"{place}*"))
+
+    small, text = Memories(store.keyspace, most_mib=1), "x" * 60_000
+    by = (Author("w", job=agent.world.job_id, agent=agent.world.root, cause=agent.world.cause()) for _ in range(400))
+    for number in range(40):
+        small.change(OWN, "create", f"gone-{number}", next(by), text=text)
+        small.change(OWN, "delete", f"gone-{number}", next(by))
+    assert measure() < 1.2 * 2**20 and "gone-0" not in small.logged(OWN) and "gone-39" in small.logged(OWN)
+    with pytest.raises(
+        MemoryRefused, match="bytes with the versions of its pages, more than 1,048,576; delete pages first"
+    ):
+        for number in range(40):
+            small.change(OWN, "create", f"page-{number}", next(by), text=text)
+            for each in "ab":
+                small.change(OWN, "write", f"page-{number}", next(by), text=each)
+    assert measure() < 1.2 * 2**20
+    small.change(OWN, "write", "page-0", Author(), text=text)
+    small.change(OWN, "delete", "page-0", next(by))
+    small.change(OWN, "create", "page-new", next(by), text=text)
+    assert "page-0" not in small.logged(OWN) and small.read(OWN, "page-1") is not None
+    small.purge(OWN)
+    assert not list(client.keys(f"{place}*"))
+
+
 def test_secrets_are_left_out_and_that_is_said(agent: Rememberer) -> None:
     said = agent.call("create", path="/memories/a.md", file_text=f"key sk-{'a1' * 15}\nuse it")
     assert said.endswith("[1 of its values look like secrets and were left out]")

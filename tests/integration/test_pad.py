@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from swarm.capabilities.team.scratchpad import MAX_PAD_BYTES, MAX_PAGE_BYTES, MAX_PAGES
+from swarm.capabilities.team.scratchpad import MAX_PAGE_BYTES, MAX_PAGES
 from swarm.core.errors import PadRefused
+from swarm.core.settings import PAD_MIB
 from swarm.store.store import Store
 from tests.fleet import Fleet
 from tests.job_world import JobWorld, open_store
@@ -101,7 +102,7 @@ def test_pages_pad_and_their_number_have_limits_that_name_themselves(unmanned: F
     full = "x" * MAX_PAGE_BYTES
     with pytest.raises(PadRefused, match="would have 1,048,577 bytes, more than 1,048,576"):
         write(world, "big", full + "x")
-    for n in range(MAX_PAD_BYTES // MAX_PAGE_BYTES):
+    for n in range((PAD_MIB << 20) // MAX_PAGE_BYTES):
         write(world, f"full/{n}", full)
     with pytest.raises(PadRefused, match="1,048,577 bytes"):
         world.pad.append(world.root, world.cause(), "full/0", "x")

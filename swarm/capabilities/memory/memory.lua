@@ -1,8 +1,9 @@
 -- Change a memory store once. A repeat, by an agent's `cause` or a person's `token`, changes nothing and returns the first answer.
 --   op       'create' | 'write' | 'replace' | 'insert' | 'delete' | 'rename'
---   request  JSON {page, cause | token, job, agent, by, about, max_page, max_memory_store, max_pages, if_version?, line?, to?, sha?, taken?}
+--   request  JSON {page, cause | token, job, agent, by, about, max_page, max_memory_store, max_pages, max_kept, if_version?, line?, to?, sha?, taken?}
 --            by, about    the author for readers; JSON that describes the memory store
 --            if_version   of `write`: the page's expected version, 0: it must not exist
+--            max_kept     the most of all pages with their versions
 --            line         of `insert`: the line before, 0: insert at the top
 --            to           of `rename`
 --            taken        the job that this change reverts
@@ -10,7 +11,7 @@
 --   text     the new text; `old`: of `replace`, the text that must occur exactly once
 -- Returns {'ok', publish, JSON {version, line?, around?: {first, lines}}, kill} | {'exists'} | {'missing'} | {'no file'}
 --   | {'in the way', page} | {'absent'} | {'several', lines} | {'range', lines} | {'version', current or 0} | {'within'} | {'changed'}
---   | {'same'} | {'limit', 'page' | 'memory_store' | 'pages', resulting size} | {'refused', 'not live', '{}'}
+--   | {'same'} | {'limit', 'page' | 'memory_store' | 'pages' | 'kept', resulting size} | {'refused', 'not live', '{}'}
 
 local function split(text)
   local lines = {}
@@ -65,6 +66,9 @@ local function too_much(memory_store, given, known, text)
   local total = count(redis.call('HGET', memory.key(memory_store, 'sums'), 'bytes')) - (known and known.size or 0) + #text
   if total > given.max_memory_store then return { 'limit', 'memory_store', total } end
   if not known and redis.call('HLEN', memory.key(memory_store)) >= given.max_pages then return { 'limit', 'pages', given.max_pages + 1 } end
+  -- The text and its version. A person who takes changes back always has room.
+  local kept = given.cause and memory.make_room(memory_store, given.max_kept - 2 * #text)
+  if kept then return { 'limit', 'kept', kept + 2 * #text } end
 end
 
 -- Write an import only if the page was not changed since the last one.
@@ -160,20 +164,10 @@ end)
 -- Remove a page with all its versions, or, without a page, the whole memory store.
 step('memory_purge', function(memory_store, page)
   local pages = page ~= '' and { page } or redis.call('SMEMBERS', memory.key(memory_store, 'logged'))
-  for _, each in ipairs(pages) do
-    local log = memory.key(memory_store, 'log:' .. each)
-    memory.uncount(memory_store, redis.call('XRANGE', log, '-', '+'))
-    local known = memory.head_of(memory_store, each)
-    if known then subtract(memory.key(memory_store, 'sums'), 'bytes', known.size) end
-    redis.call('DEL', log)
-    redis.call('HDEL', memory.key(memory_store), each)
-    redis.call('HDEL', memory.key(memory_store, 'texts'), each)
-    redis.call('HDEL', memory.key(memory_store, 'roots'), each)
-    redis.call('SREM', memory.key(memory_store, 'logged'), each)
-  end
+  for _, each in ipairs(pages) do memory.purge(memory_store, each) end
   if page == '' then
     redis.call('HDEL', P .. ':memory', memory_store)
-    for _, part in ipairs({ 'sums', 'logged', 'imported', 'texts', 'roots' }) do redis.call('DEL', memory.key(memory_store, part)) end
+    for _, part in ipairs({ 'sums', 'logged', 'deleted', 'imported', 'texts', 'roots' }) do redis.call('DEL', memory.key(memory_store, part)) end
     redis.call('DEL', memory.key(memory_store))
   end
   return 'ok'

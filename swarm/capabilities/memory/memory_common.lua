@@ -5,9 +5,11 @@
 -- P:memory:SHELF:texts      hash    page -> its text
 -- P:memory:SHELF:sums       hash    version: the last one given to any page; bytes: of all texts; log_bytes: of all versions kept
 -- P:memory:SHELF:logged     set     pages that have versions kept, including deleted ones
+-- P:memory:SHELF:deleted    zset    those of them that are deleted, by the version of it
 -- P:memory:SHELF:log:PAGE   stream  its versions, VERSION-0 each: op, text, job, agent, by, at, `new` if there was no page before,
 --                                   `from`: its former name; `taken`: the job that the version reverted. The oldest
---                                   are dropped from a page with many, or on a full memory store.
+--                                   are dropped from a page with many, or on a full memory store. A deleted page's are dropped together
+--                                   where there are many deleted pages, or no room.
 -- P:memory:SHELF:roots      hash    page -> JSON {text, by: [[lines, job]…]}: the text after the last dropped version, and the job of each
 --                                   line; '' if unknown, or a person
 -- P:memory:SHELF:imported   hash    page -> sha256 of the file that was imported last
@@ -17,6 +19,7 @@
 local MOST_VERSIONS = 100
 local LEAST_VERSIONS = 5
 local MOST_LOG_BYTES = 16 * 1024 * 1024
+local MOST_DELETED = 500
 local HEAD_BYTES = 400
 
 function memory.key(memory_store, part) return P .. ':memory:' .. memory_store .. (part and ':' .. part or '') end
@@ -130,6 +133,36 @@ local function drop_old_versions(memory_store, page)
   end
 end
 
+-- Remove a page with all its versions.
+function memory.purge(memory_store, page)
+  local log, known = memory.key(memory_store, 'log:' .. page), memory.head_of(memory_store, page)
+  memory.uncount(memory_store, redis.call('XRANGE', log, '-', '+'))
+  if known then subtract(memory.key(memory_store, 'sums'), 'bytes', known.size) end
+  redis.call('DEL', log)
+  redis.call('HDEL', memory.key(memory_store), page)
+  for _, part in ipairs({ 'texts', 'roots' }) do redis.call('HDEL', memory.key(memory_store, part), page) end
+  redis.call('SREM', memory.key(memory_store, 'logged'), page)
+  redis.call('ZREM', memory.key(memory_store, 'deleted'), page)
+end
+
+-- The bytes of all pages, their versions, and what is left of dropped ones.
+local function kept_bytes(memory_store)
+  local bytes, log_bytes = read(memory.key(memory_store, 'sums'), 'bytes', 'log_bytes')
+  return count(bytes) + count(log_bytes) + (redis.call('MEMORY', 'USAGE', memory.key(memory_store, 'roots'), 'SAMPLES', 0) or 0)
+end
+
+-- Drop what is left of deleted pages, the longest deleted first, until the rest has at most so many bytes. Returns what is kept if it has
+-- more.
+function memory.make_room(memory_store, most)
+  local kept = kept_bytes(memory_store)
+  while kept > most or redis.call('ZCARD', memory.key(memory_store, 'deleted')) > MOST_DELETED do
+    local oldest = redis.call('ZRANGE', memory.key(memory_store, 'deleted'), 0, 0)[1]
+    if not oldest then return kept end
+    memory.purge(memory_store, oldest)
+    kept = kept_bytes(memory_store)
+  end
+end
+
 -- Record a change of a page as its next version, and return the version. `text` is false if the page was removed.
 function memory.record(memory_store, page, given, op, text, more)
   local known = memory.head_of(memory_store, page)
@@ -144,11 +177,13 @@ function memory.record(memory_store, page, given, op, text, more)
   add(memory.key(memory_store, 'sums'), 'bytes', #(text or '') - (known and known.size or 0))
   if text then
     redis.call('HSET', memory.key(memory_store, 'texts'), page, text)
+    redis.call('ZREM', memory.key(memory_store, 'deleted'), page)
     redis.call('HSET', memory.key(memory_store), page, cjson.encode({ size = #text, version = version, head = beginning_of(text),
       job = given.job, agent = given.agent, by = given.by, at = NOW }))
   else
     redis.call('HDEL', memory.key(memory_store, 'texts'), page)
     redis.call('HDEL', memory.key(memory_store), page)
+    redis.call('ZADD', memory.key(memory_store, 'deleted'), version, page)
   end
   drop_old_versions(memory_store, page)
   redis.call('HSET', P .. ':memory', memory_store, given.about)

@@ -29,7 +29,7 @@ class _MemoryCall:
 
     def __init__(self, context: ToolContext, given: dict[str, Any], mounts: Mounts) -> None:
         self.context, self.given, self.mounts = context, given, mounts
-        self.memories = Memories(context.store.keyspace)
+        self.memories = Memories(context.store.keyspace, context.most.memory)
         self.removed = 0
 
     def clean(self, name: str) -> str:

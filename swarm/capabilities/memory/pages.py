@@ -18,6 +18,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from swarm.core.errors import MemoryRefused
+from swarm.core.settings import MEMORY_MIB
 from swarm.definitions.memory_stores import MemoryStore
 from swarm.store.keyspace import Keyspace
 
@@ -102,8 +103,8 @@ class Author:
 class Memories:
     """All memory stores of one swarm."""
 
-    def __init__(self, keyspace: Keyspace) -> None:
-        self._keyspace = keyspace
+    def __init__(self, keyspace: Keyspace, most_mib: int = MEMORY_MIB) -> None:
+        self._keyspace, self._most_mib = keyspace, most_mib
 
     def memory_stores(self) -> list[MemoryStore]:
         """All memory stores that were ever written, by id."""
@@ -171,6 +172,7 @@ class Memories:
             "max_page": MAX_PAGE_BYTES,
             "max_memory_store": MAX_MEMORY_STORE_BYTES,
             "max_pages": MAX_PAGES,
+            "max_kept": self._most_mib << 20,
             **given,
         }
         tells_repeat = {"cause": f"memory/{author.cause}"} if author.cause else {"token": secrets.token_hex(8)}
@@ -179,7 +181,7 @@ class Memories:
         texts = [each.encode("utf-8", "replace").decode() for each in (text, old)]
         answer = self._keyspace.run("memory_change", memory_store.id, op, json.dumps(request), *texts)
         if answer[0] != "ok":
-            raise MemoryRefused(_explain(answer, page), str(answer[0]), list(answer[1:]))
+            raise MemoryRefused(_explain(answer, page, self._most_mib), str(answer[0]), list(answer[1:]))
         changed: dict[str, Any] = json.loads(answer[2])
         return changed
 
@@ -188,7 +190,7 @@ class Memories:
         self._keyspace.run("memory_purge", memory_store.id, page)
 
 
-def _explain(answer: list[Any], page: str) -> str:
+def _explain(answer: list[Any], page: str, most_mib: int) -> str:
     match answer[0]:
         case "version":
             return f"the page {page} has version {answer[1]} now (0: it does not exist); nothing was changed. Read it again"
@@ -207,6 +209,11 @@ def _explain(answer: list[Any], page: str) -> str:
         case "limit" if answer[1] == "memory_store":
             return (
                 f"this memory would have {answer[2]:,} bytes, more than {MAX_MEMORY_STORE_BYTES:,}; delete pages first"
+            )
+        case "limit" if answer[1] == "kept":
+            return (
+                f"this memory would have {answer[2]:,} bytes with the versions of its pages, more than {most_mib << 20:,}; "
+                "delete pages first"
             )
         case "limit":
             return f"this memory has {MAX_PAGES} pages, the maximum; delete some"

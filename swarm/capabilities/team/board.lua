@@ -1,8 +1,9 @@
 -- One step on a job's task board, by one of its agents; repeating a cause returns the first answer and changes nothing.
 --   request  JSON {agent, cause, ...}
---     add       subject, description, role?, blocked_by [numbers], max_tasks
+--     add       subject, description, role?, blocked_by [numbers], max_tasks, most_mib
 --     claim     task?, or the first that fits the agent's role
---     update    task, subject?, description?, role? ('' = for all), blocked_by? [numbers], seen?, note?, max_notes
+--     update    task, subject?, description?, role? ('' = for all), blocked_by? [numbers], seen?, note?, max_notes, most_mib
+--                 most_mib  the most of the board
 --                 seen  the count `board_ways` at which the caller found that `blocked_by` makes no circle
 --     give      task, to: its new owner, or '' to put it back
 --     complete  task, result
@@ -57,13 +58,13 @@ local function check_seen(job, n, wanted, seen)
   return causes.refuse('unseen', { task = n })
 end
 
-local function set_text(job, n, what, text)
-  if text == '' then
-    redis.call('HDEL', board.key(job, 'text'), n .. ' ' .. what)
-  else
-    redis.call('HSET', board.key(job, 'text'), n .. ' ' .. what, text)
-  end
+-- Why the board cannot be longer by so many bytes, or nil.
+local function check_room(job, given, bytes)
+  if bytes <= 0 or count(job_field(job, 'board_bytes')) + bytes <= given.most_mib * 2^20 then return nil end
+  return causes.refuse('no room', { most = given.most_mib })
 end
+
+local function set_text(job, n, what, text) board.write(job, 'text', n .. ' ' .. what, text) end
 
 -- Wake the agents that waited for this task.
 local function wake_waiting(job, n)
@@ -89,6 +90,7 @@ function operations.add(job, agent, given)
   local n = redis.call('HLEN', board.key(job)) + 1
   if n > given.max_tasks then return nil, causes.refuse('full', { most = given.max_tasks }) end
   local fault = check_blockers(job, n, given.blocked_by)
+    or check_room(job, given, #given.subject + #given.description + board.size_of_edges(#given.blocked_by))
   if fault then return nil, fault end
   local task = { subject = given.subject, state = 'pending', role = given.role, by = agent, by_name = agents.name_of(agent),
     created = NOW }
@@ -131,6 +133,10 @@ function operations.update(job, agent, given, task)
       return nil, causes.refuse('not yours', { task = n, by = task.by_name })
     end
   end
+  local before = given.description and redis.call('HSTRLEN', board.key(job, 'text'), n .. ' description') or 0
+  local full = check_room(job, given, #(given.description or '') - before + #(given.note or '')
+    + (given.blocked_by and board.size_of_edges(#given.blocked_by - #(task.blocked_by or {})) or 0))
+  if full then return nil, full end
   if given.blocked_by then
     if task.state == 'in_progress' then return nil, causes.refuse('at work', { task = n }) end
     local fault = check_blockers(job, n, given.blocked_by) or check_seen(job, n, given.blocked_by, given.seen)

@@ -15,6 +15,7 @@ from typing import Any, Literal, TypedDict, Unpack
 from pydantic import BaseModel, ConfigDict
 
 from swarm.core.errors import BoardRefused
+from swarm.core.settings import BOARD_MIB
 from swarm.store.keyspace import Keyspace
 from swarm.store.values import NOT_LIVE, Signals, normal_role
 
@@ -76,8 +77,8 @@ class TaskTexts(BaseModel):
 class Board:
     """The board of one job. Steps take the acting agent and the cause, which identifies repeats."""
 
-    def __init__(self, keyspace: Keyspace, job_id: str) -> None:
-        self._keyspace, self._job_id = keyspace, job_id
+    def __init__(self, keyspace: Keyspace, job_id: str, most_mib: int = BOARD_MIB) -> None:
+        self._keyspace, self._job_id, self._most_mib = keyspace, job_id, most_mib
 
     # -- reading -------------------------------------------------------------------------------------------
 
@@ -118,6 +119,7 @@ class Board:
             "description": check_text("description", description),
             "blocked_by": _numbers(blocked_by),
             "max_tasks": MAX_TASKS,
+            "most_mib": self._most_mib,
         }
         if role is not None and check_role(role):
             given["role"] = check_role(role)
@@ -132,7 +134,7 @@ class Board:
     def update(self, agent_id: str, cause: str, number: int, **changes: Unpack[TaskChanges]) -> Signals:
         """Change the given fields; `role=""` opens the task to all agents, a note is added to the others."""
         given: dict[str, Any] = {name: _CHECKS[name](value) for name, value in changes.items() if value is not None}
-        given |= {"task": number, "max_notes": MAX_NOTES_BYTES}
+        given |= {"task": number, "max_notes": MAX_NOTES_BYTES, "most_mib": self._most_mib}
         while True:
             try:
                 return self._step("update", agent_id, cause, given)[1]
@@ -187,6 +189,7 @@ _REFUSALS = {
     "in progress": "task {task} belongs to {owner}, who works on it",
     "itself": "task {task} cannot wait for itself",
     "full": "the board is full: a job has at most {most} tasks",
+    "no room": "the board would be longer than {most} MiB; shorten descriptions, and put long texts on pages of the scratchpad",
     "only notes": "task {task} is completed: only notes can be added",
     "not yours": "task {task} can be changed by the lead, by {by} who added it, and by its owner; add a note instead",
     "at work": "task {task} is in progress: give it back before changing what blocks it",

@@ -14,7 +14,8 @@
 --                               names of its former members
 -- P:job:ID:team:leaving   set   the members that have not ended yet
 -- P:job:ID:team:idle      zset  its idle teammates by the time they went idle
--- Of the job's record: `board_ways` counts the changes of the blocking tasks of an existing task.
+-- Of the job's record: `board_ways` counts the changes of the blocking tasks of an existing task; `board_bytes`, the size of tasks, texts
+-- and edges.
 --
 -- States of a task: pending -> in_progress -> completed; back to pending when its owner gives it back or ends.
 
@@ -25,11 +26,21 @@ function board.load_task(job, n)
   return found and cjson.decode(found)
 end
 
+-- Set a field of the board or of a part of it, counted; '' removes it.
+function board.write(job, part, name, text)
+  local key = board.key(job, part)
+  add(job_key(job), 'board_bytes', #text - redis.call('HSTRLEN', key, name))
+  if text == '' then redis.call('HDEL', key, name) else redis.call('HSET', key, name, text) end
+end
+
+-- The bytes of so many edges.
+function board.size_of_edges(number) return number * 100 end
+
 -- An empty list would come back as an empty object.
 function board.save_task(job, n, task)
   if task.blocked_by and #task.blocked_by == 0 then task.blocked_by = nil end
   task.changed = NOW
-  redis.call('HSET', board.key(job), n, cjson.encode(task))
+  board.write(job, nil, n, cjson.encode(task))
 end
 
 -- The blocking tasks of this one that are not completed.
@@ -67,6 +78,7 @@ function board.block(job, n, task, wanted)
   -- All in one call: a call costs more than its work. A board has fewer tasks than fit on Lua's stack.
   if #gone > 0 then redis.call('ZREM', key, unpack(gone)) end
   if #new > 0 then redis.call('ZADD', key, unpack(new)) end
+  add(job_key(job), 'board_bytes', board.size_of_edges(#new / 2 - #gone))
   task.blocked_by = wanted
   redis.call('HSET', board.key(job, 'left'), n, #board.blockers(job, task))
 end

@@ -20,7 +20,7 @@ _MARKS = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
 
 
 def _board(context: ToolContext) -> Board:
-    return Board(context.store.keyspace, context.job_id)
+    return Board(context.store.keyspace, context.job_id, context.most.board)
 
 
 # -- the steps -------------------------------------------------------------------------------------------------

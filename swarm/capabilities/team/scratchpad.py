@@ -14,11 +14,11 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from swarm.core.errors import PadRefused
+from swarm.core.settings import PAD_MIB
 from swarm.store.keyspace import Keyspace
 from swarm.store.values import NOT_LIVE
 
 MAX_PAGE_BYTES = 1024 * 1024
-MAX_PAD_BYTES = 16 * 1024 * 1024
 MAX_PAGES = 1_000
 MAX_NAME_CHARACTERS = 200
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*(?:/[A-Za-z0-9_][A-Za-z0-9._-]*)*")
@@ -51,8 +51,8 @@ class Written:
 class Pad:
     """The scratchpad of one job."""
 
-    def __init__(self, keyspace: Keyspace, job_id: str) -> None:
-        self._keyspace, self._job_id = keyspace, job_id
+    def __init__(self, keyspace: Keyspace, job_id: str, most_mib: int = PAD_MIB) -> None:
+        self._keyspace, self._job_id, self._most_mib = keyspace, job_id, most_mib
 
     def pages(self) -> list[PadPage]:
         """All pages, by name."""
@@ -91,7 +91,7 @@ class Pad:
             "cause": f"pad/{cause}",
             "page": check_page(name),
             "max_page": MAX_PAGE_BYTES,
-            "max_pad": MAX_PAD_BYTES,
+            "max_pad": self._most_mib << 20,
             "max_pages": MAX_PAGES,
         }
         if if_version is not None:
@@ -107,7 +107,7 @@ class Pad:
             case "missing":
                 raise PadRefused(self._missing(name))
             case "limit":
-                raise PadRefused(_describe_limit(name, answer[1], int(answer[2])))
+                raise PadRefused(_describe_limit(name, answer[1], int(answer[2]), self._most_mib))
             case _:
                 raise PadRefused(NOT_LIVE)
 
@@ -137,11 +137,11 @@ def _describe_conflict(name: str, wanted: int | None, found: int) -> str:
     return f"the page {name!r} has version {found}, not {wanted}; nothing was changed. Read it again"
 
 
-def _describe_limit(name: str, limit: str, amount: int) -> str:
+def _describe_limit(name: str, limit: str, amount: int, most_mib: int) -> str:
     match limit:
         case "page":
             return f"the page {name!r} would have {amount:,} bytes, more than {MAX_PAGE_BYTES:,}; split it into several pages"
         case "pad":
-            return f"the scratchpad would have {amount:,} bytes, more than {MAX_PAD_BYTES:,}; delete pages first"
+            return f"the scratchpad would have {amount:,} bytes, more than {most_mib << 20:,}; delete pages first"
         case _:
             return f"the scratchpad has {MAX_PAGES:,} pages, the maximum; delete some, or append to one"

@@ -14,7 +14,7 @@ _PAGE = string("Name of the page, like plan/api.md.")
 
 
 def _pad(context: ToolContext) -> Pad:
-    return Pad(context.store.keyspace, context.job_id)
+    return Pad(context.store.keyspace, context.job_id, context.most.pad)
 
 
 def _write(context: ToolContext, given: dict[str, Any]) -> ToolResult:
