@@ -19,7 +19,7 @@ from swarm.cli.ended import (
 from swarm.cli.lookup import open_swarm
 from swarm.cli.options import JsonOption
 from swarm.core.errors import UnknownAgent
-from swarm.objects import open_objects, open_shared_objects
+from swarm.objects import open_objects
 from swarm.store.forgetting import Forgetting
 from swarm.store.objects import JobObjects
 
@@ -44,8 +44,9 @@ def forget(
                 with suppress(UnknownAgent):  # it has expired meanwhile
                     forgetting.forget(view.id)
             # A client that does not know the fleet's store leaves them to the workers.
-            objects = open_objects(swarm.settings) if leftovers else open_shared_objects(swarm.settings)
-            while objects is not None and JobObjects(swarm.store.keyspace, objects).delete_orphans():
+            own = JobObjects(swarm.store.keyspace, open_objects(swarm.settings)) if leftovers else None
+            objects = own or swarm.store.objects
+            while objects is not None and objects.delete_orphans():
                 pass
     if not leftovers:
         print_chosen(chosen, "forgotten", dry_run=dry_run, as_json=as_json)

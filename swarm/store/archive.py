@@ -14,13 +14,11 @@ import gzip
 import io
 import json
 import tempfile
-from collections.abc import Callable, Iterator
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
 from swarm.core.errors import ConfigurationError, RedisFull
-from swarm.objects.port import Objects
 from swarm.store.keyspace import Keyspace, no_job
 from swarm.store.objects import JobObjects
 
@@ -39,18 +37,13 @@ _Item = list[str]
 class Archive:
     """The archived jobs of a swarm. Methods that read or write objects raise `ObjectsAway`, `ObjectRefused` and `ObjectMissing`."""
 
-    def __init__(self, keyspace: Keyspace, open_objects: Callable[[], Objects | None]) -> None:
-        self._keyspace, self._open = keyspace, open_objects
-
-    @cached_property
-    def _objects(self) -> JobObjects | None:
-        # Not before the first use, which is never in a process that forks.
-        objects = self._open()
-        return None if objects is None else JobObjects(self._keyspace, objects)
+    def __init__(self, keyspace: Keyspace, objects: Callable[[], JobObjects | None]) -> None:
+        self._keyspace, self._objects = keyspace, objects
 
     def take_in(self, job_id: str) -> bool:
         """Move an ended job to the archive; returns False if it is open, or changes meanwhile. Raises `UnknownAgent`."""
-        if self._objects is None:
+        objects = self._objects()
+        if objects is None:
             raise ConfigurationError("the archive needs a store that all hosts reach: set SWARM_OBJECTS")
         record, seq = self._record(job_id), self._seq(job_id)
         if not record:
@@ -64,8 +57,8 @@ class Archive:
             with file.open("wb") as raw, gzip.GzipFile("", "wb", mtime=0, fileobj=raw) as packed:
                 for line in self._lines(job_id, record):
                     packed.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
-            digest = self._objects.put(job_id, file)
-        self._objects.get(job_id, digest)  # checks it
+            digest = objects.put(job_id, file)
+        objects.get(job_id, digest)  # checks it
         while (answer := self._keyspace.run("archive_job", job_id, digest, seq, json.dumps(record))[0]) == "more":
             pass
         if answer == "unknown":
@@ -79,11 +72,11 @@ class Archive:
         Raises `RedisFull` near Redis' limit.
         """
         digest = self._keyspace.client.hget(self._keyspace.key("job", job_id), "archived")
-        if digest is None or self._objects is None:
+        if digest is None or (objects := self._objects()) is None:
             return False
         while self._keyspace.run("settle", job_id)[0]:  # removal of its keys that is left
             pass
-        with gzip.open(io.BytesIO(self._objects.get(job_id, digest)), "rt", encoding="utf-8") as lines:
+        with gzip.open(io.BytesIO(objects.get(job_id, digest)), "rt", encoding="utf-8") as lines:
             record, parts = _read_lines(lines, job_id)
             for part in parts:
                 answer = self._keyspace.run("recall_part", job_id, digest, *part)
@@ -151,38 +144,41 @@ class Archive:
             keys, first = self._keyspace.run("list_keys", job_id, first, _AGENTS_AT_ONCE)
             for key, kind in zip(keys, self._keyspace.each("type", keys), strict=True):
                 if kind != "none":
-                    yield from _in_parts(key, kind, self._items(key, kind))
+                    yield from _in_parts(key, kind, _READERS[kind](self._keyspace.client, key))
 
-    def _items(self, key: str, kind: str) -> Iterator[_Item]:
-        client = self._keyspace.client
-        match kind:
-            case "hash":
-                yield from ([name, value] for name, value in sorted(client.hgetall(key).items()))
-            case "set":
-                yield from ([member] for member in sorted(client.smembers(key)))
-            case "zset":
-                yield from (
-                    [score, member]
-                    for member, score in client.zrange(key, 0, -1, withscores=True, score_cast_func=_as_text)
-                )
-            case "list":
-                yield from ([value] for value in client.lrange(key, 0, -1))
-            case "string":
-                # None: the key has expired, or another client has archived the job meanwhile.
-                if (text := client.get(key)) is not None:
-                    yield [text]
-            case "stream":
-                after = "-"
-                while page := client.xrange(key, after, "+", count=_PAGE):
-                    for entry_id, fields in page:
-                        yield [entry_id, *(text for pair in fields.items() for text in pair)]
-                    after = f"({page[-1][0]}"
-            case _:
-                raise AssertionError(f"{key} is a {kind}")
+
+def _read_string(client: Any, key: str) -> Iterator[_Item]:
+    # None: the key has expired, or another client has archived the job meanwhile.
+    if (text := client.get(key)) is not None:
+        yield [text]
+
+
+def _read_stream(client: Any, key: str) -> Iterator[_Item]:
+    after = "-"
+    while page := client.xrange(key, after, "+", count=_PAGE):
+        for entry_id, fields in page:
+            yield [entry_id, *(text for pair in fields.items() for text in pair)]
+        after = f"({page[-1][0]}"
+
+
+def _read_sorted(client: Any, key: str) -> Iterator[_Item]:
+    for member, score in client.zrange(key, 0, -1, withscores=True, score_cast_func=_as_text):
+        yield [score, member]
 
 
 def _as_text(score: bytes | str) -> str:
     return score if isinstance(score, str) else score.decode()
+
+
+_READERS: Mapping[str, Callable[[Any, str], Iterator[_Item]]] = {
+    "hash": lambda client, key: ([name, value] for name, value in sorted(client.hgetall(key).items())),
+    "set": lambda client, key: ([member] for member in sorted(client.smembers(key))),
+    "list": lambda client, key: ([value] for value in client.lrange(key, 0, -1)),
+    "zset": _read_sorted,
+    "string": _read_string,
+    "stream": _read_stream,
+}
+"""Type of a key → its items, as `recall_part` takes them."""
 
 
 def _in_parts(key: str, kind: str, items: Iterator[_Item]) -> Iterator[dict[str, Any]]:

@@ -185,27 +185,16 @@ class JournalStore:
 
         Raises `NotOwner` or `AgentCancelled` without changing anything.
         """
-        documents, digest, prefix = [], "", ""
-        for entry in entries:
-            if isinstance(entry, Started):
-                entry, digest, prefix = self._prefixes.take_out(entry)
-            documents.append(encode_entry(entry))
+        documents, digest, prefix = self._encode(entries)
         call, lost = beside.get("call"), beside.get("next_call")
-        sums, aside = beside.get("counters") or Counters(), dict[str, Counters]()
-        for entry in entries:
-            if isinstance(entry, Charge) and not entry.is_free:
-                sums += entry.counters()
-                if entry.model not in ("", claim.spec.model) and claim.spec.base_url is None:
-                    aside[entry.model] = aside.get(entry.model, Counters()) + entry.counters()
-        by_model = {"aside": {model: part.changed() for model, part in aside.items()}} if aside else {}
-        changed = json.dumps({**sums.changed(), **by_model})
         words = clean_text(beside.get("activity", "")), clean_text(beside.get("said", ""))
+        changed = json.dumps(_spent(claim, entries, beside.get("counters") or Counters()))
         given = (
             *(claim.agent_id, claim.generation, number, words[0], changed, int(beside.get("settle", False)), words[1]),
             *("" if call is None else call.encode(), "" if reservation is None else reservation.encode()),
             json.dumps(lost.counters().changed()) if lost else "",
         )
-        bounds = f"{most[0]} {most[1]}"
+        bounds = json.dumps(most)
         answer = self._keyspace.run("append", *given, digest, "", bounds, *documents)
         if answer[0] == "document":
             answer = self._keyspace.run("append", *given, digest, prefix, bounds, *documents)
@@ -217,6 +206,15 @@ class JournalStore:
         full: Any = answer[5] if len(answer) > 5 else ""
         return Appended(int(answer[1]), Signals(publish=answer[2]), answer[3], slot, full)
 
+    def _encode(self, entries: Sequence[Entry]) -> tuple[list[str], str, str]:
+        """Return the entries as JSON, and hash and text of the prefix that one of them names."""
+        documents, digest, prefix = [], "", ""
+        for entry in entries:
+            if isinstance(entry, Started):
+                entry, digest, prefix = self._prefixes.take_out(entry)
+            documents.append(encode_entry(entry))
+        return documents, digest, prefix
+
     def judge_end(self, claim: Claim, number: int, entry: Verdict) -> Appended:
         """Append a verdict as entry `number`. Raises `NotOwner` or `AgentCancelled` without changing anything."""
         told = clean(entry).model_dump_json(include=set(VerdictView.model_fields))
@@ -226,6 +224,18 @@ class JournalStore:
             # A repeat.
             return Appended(None, Signals())
         return Appended(int(answer[1]), Signals(publish=answer[2]))
+
+
+def _spent(claim: Claim, entries: Sequence[Entry], sums: Counters) -> dict[str, Any]:
+    """Return the sums with the charges of entries; `aside` are those of other models than the agent's."""
+    aside = dict[str, Counters]()
+    for entry in entries:
+        if isinstance(entry, Charge) and not entry.is_free:
+            sums += entry.counters()
+            if entry.model not in ("", claim.spec.model) and claim.spec.base_url is None:
+                aside[entry.model] = aside.get(entry.model, Counters()) + entry.counters()
+    by_model = {"aside": {model: part.changed() for model, part in aside.items()}} if aside else {}
+    return {**sums.changed(), **by_model}
 
 
 def read_stored(entry_id: str, fields: Mapping[str, str]) -> StoredEntry:

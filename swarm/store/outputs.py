@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from functools import cached_property
 
 from swarm.core.errors import ObjectMissing, ObjectRefused, ObjectsAway
 from swarm.core.log import EventLog
 from swarm.core.plain import clean_text
-from swarm.objects.port import Objects
 from swarm.store.keyspace import Keyspace, check_claim
 from swarm.store.objects import JobObjects
 from swarm.store.values import Claim, KeptOutput, OutputBounds
@@ -24,14 +22,8 @@ _SALT_BYTES = 16
 class OutputStore:
     """The kept outputs of agents."""
 
-    def __init__(self, keyspace: Keyspace, open_objects: Callable[[], Objects | None]) -> None:
-        self._keyspace, self._open = keyspace, open_objects
-
-    @cached_property
-    def _objects(self) -> JobObjects | None:
-        # Not before the first use, which is never in a process that forks.
-        objects = self._open()
-        return None if objects is None else JobObjects(self._keyspace, objects)
+    def __init__(self, keyspace: Keyspace, objects: Callable[[], JobObjects | None]) -> None:
+        self._keyspace, self._objects = keyspace, objects
 
     def keep(self, claim: Claim, key: str, text: str, bounds: OutputBounds) -> KeptOutput:
         """Keep a text until the agent's record expires, if there is room. Raises `NotOwner` or `AgentCancelled`."""
@@ -77,10 +69,10 @@ class OutputStore:
 
     def _write(self, job_id: str, body: bytes) -> str:
         """Write a large text; returns its address, empty for a text that belongs into Redis."""
-        if len(body) <= LARGE_BYTES or self._objects is None:
+        if len(body) <= LARGE_BYTES or (objects := self._objects()) is None:
             return ""
         try:
-            return self._objects.put_loose(job_id, os.urandom(_SALT_BYTES) + body)
+            return objects.put_loose(job_id, os.urandom(_SALT_BYTES) + body)
         except (ObjectsAway, ObjectRefused) as error:
             # The same bounds hold there.
             log.warning("output.in_redis", job_id=job_id, bytes=len(body), why=error)
@@ -88,14 +80,15 @@ class OutputStore:
 
     def _read(self, body: str) -> str:
         job_id, digest = body.split(" ")[1].split("/")
-        if self._objects is None:
+        objects = self._objects()
+        if objects is None:
             raise ObjectMissing(job_id, digest, "is in a store that this host does not know")
-        return self._objects.get(job_id, digest)[_SALT_BYTES:].decode()
+        return objects.get(job_id, digest)[_SALT_BYTES:].decode()
 
     def _delete(self, addresses: list[str]) -> None:
-        if addresses and self._objects is not None:
+        if addresses and (objects := self._objects()) is not None:
             try:
-                self._objects.delete(addresses)
+                objects.delete(addresses)
             except (ObjectsAway, ObjectRefused) as error:
                 # A worker tries again.
                 log.warning("objects.left", why=error)

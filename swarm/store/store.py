@@ -20,6 +20,7 @@ from swarm.store.journals import JournalStore
 from swarm.store.keyspace import Keyspace
 from swarm.store.leases import LeaseStore
 from swarm.store.mail import MailStore
+from swarm.store.objects import JobObjects
 from swarm.store.outage import Outage
 from swarm.store.outputs import OutputStore
 from swarm.store.prefixes import Prefixes
@@ -36,11 +37,11 @@ class Store:
 
     jobs = cached_property(lambda store: JobStore(store.keyspace, store.archive.recall))
     agents = cached_property(lambda store: AgentStore(store.keyspace, store.archive.recall_agent))
-    archive = cached_property(lambda store: Archive(store.keyspace, store.open_objects))
+    archive = cached_property(lambda store: Archive(store.keyspace, lambda: store.objects))
     journals = cached_property(
         lambda store: JournalStore(store.keyspace, store.prefixes, lambda digest: store.jobs.document(digest))
     )
-    outputs = cached_property(lambda store: OutputStore(store.keyspace, store.open_objects))
+    outputs = cached_property(lambda store: OutputStore(store.keyspace, lambda: store.objects))
     mail = cached_property(lambda store: MailStore(store.keyspace))
     questions = cached_property(lambda store: Questions(store.keyspace))
     events = cached_property(lambda store: EventStore(store.keyspace))
@@ -63,6 +64,12 @@ class Store:
         waiting = type(self).__new__(type(self))
         waiting._share(self.keyspace.outlasting(outage), self.prefixes, self.open_objects)
         return waiting
+
+    @cached_property
+    def objects(self) -> JobObjects | None:
+        """The objects that all workers reach; None if there are none. Not to be used before a process forks."""
+        objects = self.open_objects()
+        return None if objects is None else JobObjects(self.keyspace, objects)
 
     def now(self) -> float:
         """The server's time, in seconds since the epoch."""

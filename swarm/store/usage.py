@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import get_args
 
+from swarm.core.records import ListedState
 from swarm.store.keyspace import Keyspace, no_job
 
 _AT_ONCE = 50
-_STATES = ("", ":running", ":completed", ":failed", ":cancelled", ":timed_out")
 _INDEX = (
-    *(f"jobs{state}" for state in _STATES),
+    *("jobs", *(f"jobs:{state}" for state in get_args(ListedState))),
     *("expiring", "holders", "orphans", "loose", "freeable", "unfinished", "feed", "ends", "totals", "workers"),
     *("leases", "timers", "deadlines"),
 )

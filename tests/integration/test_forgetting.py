@@ -125,7 +125,7 @@ def test_the_command_forgets_by_age_and_state_and_says_before_what_would_go(
     other = StoredJob(store, unmanned)
     end(store, other)
     objects.put(other.job_id, b"an output")
-    monkeypatch.setattr("swarm.cli.forget.open_shared_objects", lambda settings: None)
+    monkeypatch.setattr("swarm.client.swarm.open_shared_objects", lambda settings: None)
     assert told(other.job_id) == [other.job_id] and Forgetting(store.keyspace).has_orphans()
 
 

@@ -7,7 +7,7 @@
 --   reservation     JSON: a request for a slot for the next call; '' for none
 --   next_call       JSON: the use of the next model call if its reply is lost; '' if none follows
 --   digest, prefix  hash and JSON of the prefix that a `started` entry names; '' for none, or for a known text
---   most            'MIB MIB': the most of the agent's journal, and of all journals of its job
+--   most            JSON: the MiB from which the agent's journal, and all of its job, count as full
 -- Returns {'ok', unread messages, publish, a person's request for a summary as JSON or '', the answer of `ask_for_slot`, 'agent' | 'job' if that has no room} | {'document'}: repeat with the text | {'repeat'} | {'stale'} | {'cancelled'}
 step('append', function(id, gen, number, activity, counters, settle, said, call, reservation, next_call, digest, prefix, most, entries)
   number = tonumber(number)
@@ -26,7 +26,7 @@ step('append', function(id, gen, number, activity, counters, settle, said, call,
   if call ~= '' then governor.settle_call(id, cjson.decode(call)) end
   local slot = reservation ~= '' and governor.ask_for_slot(id, job, cjson.decode(reservation)) or {}
   if changed then emit(job, 'progress', id, 'activity', activity) end
-  local own_mib, job_mib = most:match('(%d+) (%d+)')
-  local full = mine >= tonumber(own_mib) * 2^20 and 'agent' or all >= tonumber(job_mib) * 2^20 and 'job' or nil
+  local own, whole = unpack(cjson.decode(most))
+  local full = mine >= own * 2^20 and 'agent' or all >= whole * 2^20 and 'job' or nil
   return { 'ok', count(unread), publish, wanted or '', slot, full }
 end, { list_after = 13 })
