@@ -22,6 +22,7 @@ NAMES = (
     "park_wake",
     "journal",
     "durability",
+    "workflows",
     "parked",
     "archive",
     "giant",

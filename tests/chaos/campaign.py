@@ -27,6 +27,7 @@ from tests.chaos.memory import Sampler
 from tests.chaos.plan import Plan, Talk, Tree
 from tests.chaos.recovery import ExternalEvent, read_external_events, recoveries
 from tests.chaos.section import Section
+from tests.chaos.storming import Storm, answer_waits, check_storm
 from tests.fleet import Fleet, Worker
 from tests.redis_servers import Group, OwnServer
 from tests.rehearsal import RehearsalServer
@@ -37,6 +38,7 @@ _ATTEMPTS = 60
 """To submit a job while Redis is being hit."""
 _SAMPLES = 400
 """Of memory, at least in a long campaign; never more often than once a second."""
+Work = Tree | Talk | Charges | Storm
 
 
 class Campaign:
@@ -120,7 +122,7 @@ class Campaign:
             if self.section.complaints:
                 return
 
-    def _play_job(self, work: Tree | Talk | Charges, number: int, until: float) -> None:
+    def _play_job(self, work: Work, number: int, until: float) -> None:
         self.fleet.workspace = self.fleet.folder / f"work-{number}"
         self.fleet.workspace.mkdir()
         self._external_events, self._seen, first = [], "-", len(self._blows.dealt)
@@ -131,6 +133,9 @@ class Campaign:
         while not job.view().ended and time.monotonic() < give_up:
             self._blows.tend()
             self._listen(job)
+            if isinstance(work, Storm):
+                with contextlib.suppress(redis.RedisError, SwarmError):
+                    answer_waits(self.fleet, job)
             self._strike(until)
             time.sleep(0.05)
         if not job.view().ended:
@@ -139,15 +144,17 @@ class Campaign:
             )
             return
         self._blows.tend()
-        self._have_judged(job, work, number)
+        self._have_judged(job, work, number, server)
         self._listen(job)
         self._tell_recoveries(first)
         server.close()
 
-    def _submit(self, work: Tree | Talk | Charges, server: RehearsalServer) -> Job:
+    def _submit(self, work: Work, server: RehearsalServer) -> Job:
         # A client that submits does not wait for a Redis that is away; whoever submits decides.
         for _ in range(_ATTEMPTS):
             with contextlib.suppress(redis.RedisError, SwarmError):
+                if isinstance(work, Storm):
+                    return work.submit(self.fleet, server)
                 return self.fleet.submit(
                     work.prompt,
                     server,
@@ -177,7 +184,7 @@ class Campaign:
 
     # -- afterwards ----------------------------------------------------------------------------------------
 
-    def _have_judged(self, job: Job, work: Tree | Talk | Charges, number: int) -> None:
+    def _have_judged(self, job: Job, work: Work, number: int, server: RehearsalServer) -> None:
         """Write down what the job has left, and add what the checker, in a process of its own, makes of that."""
         # A worker that was stopped in the middle of a call may only now let its shell finish.
         wait_for("no shell runs", lambda: not leftovers.processes_in(self.fleet.workspace))
@@ -193,7 +200,9 @@ class Campaign:
             self.section.complaints += check_ledger(work, left, book)
             self.section.figures["charges"] += work.calls
             self.section.figures["repeats"] = count_repeats(book)  # of all jobs so far
-        if len(left.lives) != work.agents:
+        if isinstance(work, Storm):
+            self.section.complaints += check_storm(work, left, server)
+        elif len(left.lives) != work.agents:
             self.section.complaints.append(f"job {number} has {len(left.lives)} agents instead of {work.agents}")
 
     def _tell_recoveries(self, first: int) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from swarm.rehearsal.tree import tree_size
 from tests.chaos.crashing_worker import Order
 from tests.chaos.ledger import Charges
+from tests.chaos.storming import Storm
 
 EVERYWHERE = ("child", "worker", "drain", "stop", "redis", "pause", "cut")
 """Blows that any fleet can take: see `tests.chaos.blows`."""
@@ -69,7 +70,7 @@ class Plan:
     name: str
     what: str
     """In one line, for who reads the report."""
-    works: Sequence[Tree | Talk | Charges]
+    works: Sequence[Tree | Talk | Charges | Storm]
     """The jobs, one after the other; again from the first until `seconds` are over."""
     seconds: float = 0.0
     first: Sequence[str] = ()

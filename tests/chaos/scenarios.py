@@ -14,6 +14,7 @@ from tests.chaos.crashing_worker import Order
 from tests.chaos.ledger import OUTSIDE, Charges
 from tests.chaos.plan import EVERYWHERE, Plan, Talk, Tree
 from tests.chaos.section import Section
+from tests.chaos.storming import MODULE, Storm
 from tests.redis_servers import Group, OwnServer, SmallDiskServer, TlsServer, can_mount
 
 REDIS_SERVER = "redis-server"
@@ -106,7 +107,17 @@ LEDGER = Plan(
         "PYTHONPATH": os.pathsep.join([str(OUTSIDE), str(OUTSIDE.parents[1])]),
     },
 )
-_ALL = (FLEET, TALK, SENTINEL, TLS, DISK, MEMORY, QUARANTINE, THREADS, LEDGER)
+WORKFLOWS = Plan(
+    name="workflows",
+    what="workflows of 10 to 1,000 agents, with loops, failures, late agents, questions, events and moments",
+    works=(Storm(10, 1), Storm(60, 2), Storm(250, 3), Storm(30, 4), Storm(1_000, 5)),
+    first=EVERYWHERE,
+    rest_seconds=(1.0, 5.0),
+    settings={"tools": MODULE, "segment_seconds": 20.0},
+    environment={"PYTHONPATH": str(OUTSIDE.parents[1])},
+    job_seconds=1_200.0,
+)
+_ALL = (FLEET, TALK, SENTINEL, TLS, DISK, MEMORY, QUARANTINE, THREADS, LEDGER, WORKFLOWS)
 PLANS: Mapping[str, Plan] = {plan.name: plan for plan in _ALL}
 
 

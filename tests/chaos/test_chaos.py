@@ -12,8 +12,21 @@ import pytest
 
 from tests.chaos.ledger import Charges
 from tests.chaos.plan import EVERYWHERE, Plan, Talk, Tree
-from tests.chaos.scenarios import DISK, FLEET, LEDGER, QUARANTINE, SENTINEL, THREADS, TLS, lacking, lasting, play
+from tests.chaos.scenarios import (
+    DISK,
+    FLEET,
+    LEDGER,
+    QUARANTINE,
+    SENTINEL,
+    THREADS,
+    TLS,
+    WORKFLOWS,
+    lacking,
+    lasting,
+    play,
+)
 from tests.chaos.section import Section
+from tests.chaos.storming import Storm
 from tests.needs import need
 
 TREE = Tree(depth=2, fanout=3, steps=2, think_ms=250)
@@ -77,6 +90,13 @@ def test_a_card_is_charged_once_for_each_call_whoever_dies(tmp_path: Path) -> No
     first = ("child", "child", "worker", "redis")
     section = _run(replace(LEDGER, works=works, first=first, rest_seconds=(0.2, 0.6), workers=2, seed=3), tmp_path)
     assert section.figures["charges"] >= 80 and section.figures["interrupted"] == 0
+
+
+@pytest.mark.timeout(180)
+def test_a_workflow_pays_each_agent_once_and_returns_its_value_whoever_dies(tmp_path: Path) -> None:
+    first = ("child", "child", "worker", "redis", "drain")
+    plan = replace(WORKFLOWS, works=(Storm(60, 2),), first=first, rest_seconds=(0.2, 0.8), workers=2, seed=5)
+    assert _run(plan, tmp_path).figures["agents"] == Storm(60, 2).agents
 
 
 @pytest.mark.long

@@ -19,9 +19,13 @@ def entries_of(history: History, *kinds: str) -> list[dict[str, Any]]:
 
 
 def calls_of(history: History) -> list[dict[str, Any]]:
-    """Every call that its model has asked for, in order."""
-    blocks = [block for entry in entries_of(history, "assistant") for block in entry["content"]]
-    return [block for block in blocks if block.get("type") == "tool_use"]
+    """Every call that its model, or its program, has asked for, in order."""
+    return [block for _, entry in history.journal for block in _asked(entry)]
+
+
+def _asked(entry: dict[str, Any]) -> list[dict[str, Any]]:
+    blocks = {"assistant": "content", "advanced": "calls"}.get(entry["kind"], "")
+    return [block for block in entry.get(blocks, ()) if block.get("type") == "tool_use"]
 
 
 def results_of(history: History) -> dict[str, dict[str, Any]]:
@@ -94,18 +98,19 @@ def _check_ends(history: History) -> Iterator[Fault]:
 
 def _check_calls(history: History) -> Iterator[Fault]:
     asked: dict[str, str] = {}
+    dropped: set[str] = set()
     began: Counter[str] = Counter()
     ended: Counter[str] = Counter()
     # A fork begins with calls of its parent's.
     forked = any(entry["spec"].get("fork") for entry in entries_of(history, "started"))
     for _, entry in history.journal:
         match entry["kind"]:
-            case "assistant":
-                for block in entry["content"]:
-                    if block.get("type") == "tool_use":
-                        if block["id"] in asked:
-                            yield Fault("doubled", "call", history.id, f"two calls have the id {block['id']}")
-                        asked[block["id"]] = block["name"]
+            case "assistant" | "advanced":
+                for block in _asked(entry):
+                    if block["id"] in asked:
+                        yield Fault("doubled", "call", history.id, f"two calls have the id {block['id']}")
+                    asked[block["id"]] = block["name"]
+                dropped |= set(entry.get("dropped", ()))
             case "tool_started":
                 call = entry["tool_use_id"]
                 began[call] += 1
@@ -127,5 +132,5 @@ def _check_calls(history: History) -> Iterator[Fault]:
         if times > 1:
             yield Fault("doubled", "call", history.id, f"{call} has {times} results", times - 1)
     if completed(history):
-        for call in asked.keys() - ended.keys() - began.keys():
+        for call in asked.keys() - ended.keys() - began.keys() - dropped:
             yield Fault("lost", "call", history.id, f"{call} ({asked[call]}) has no result")
