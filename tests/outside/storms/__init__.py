@@ -127,7 +127,7 @@ const first = await agent(`ORDER squall 0 ${args.seed} 0`);
 const rest = await parallel([1, 2].map((number) => () => agent(`ORDER squall ${number} ${args.seed} ${number}`, { label: "s" })));
 return [first, ...rest].filter(Boolean).length;
 """
-SCENARIO = """
+SCENARIO = r"""
 name: storm
 rules:
   - {when: {prompt: "FAIL"}, reply: {stop_reason: refusal, latency_seconds: 0.1}}
