@@ -22,6 +22,7 @@ from swarm.core.records import AgentView, Event, JobView, ListedState, read_even
 from swarm.mailbox import Message
 from swarm.permissions.ceiling import Privileges
 from swarm.store.questions import Question
+from swarm.store.usage import StoredBytes, UsageStore
 
 READS = Table()
 """Reads of jobs, agents, questions and maps."""
@@ -218,6 +219,17 @@ def list_questions(
 ) -> list[Question]:
     """Open questions of one job or of all: permissions, plans, questions in words. The person must decide them."""
     return call.swarm.questions.open(job)
+
+
+@READS.get("/usage")
+def get_usage(
+    call: Invocation,
+    job: Annotated[str | None, Field(description="Only this job, and its largest agents.")] = None,
+    limit: Limit = 20,
+) -> StoredBytes:
+    """Measure the stored bytes by kind, and the largest jobs. Every kept job is measured."""
+    store = call.swarm.store
+    return UsageStore(store.keyspace).measure(job, limit, store.fleet.full())
 
 
 @READS.get("/types")

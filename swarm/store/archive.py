@@ -57,9 +57,10 @@ class Archive:
             with file.open("wb") as raw, gzip.GzipFile("", "wb", mtime=0, fileobj=raw) as packed:
                 for line in self._lines(job_id, record):
                     packed.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
-            digest = objects.put(job_id, file)
+            digest, size = objects.put(job_id, file), file.stat().st_size
         objects.get(job_id, digest)  # checks it
-        while (answer := self._keyspace.run("archive_job", job_id, digest, seq, json.dumps(record))[0]) == "more":
+        given = (job_id, digest, size, seq, json.dumps(record))
+        while (answer := self._keyspace.run("archive_job", *given)[0]) == "more":
             pass
         if answer == "unknown":
             # It was forgotten meanwhile, perhaps before the object was written.
@@ -90,9 +91,9 @@ class Archive:
             pass
         return bool(told != "gone")
 
-    def recall_agent(self, agent_id: str) -> bool:
-        """Bring the job of an archived agent back; like `recall`."""
-        job_id = self._keyspace.client.hget(self._keyspace.key("archived"), agent_id)
+    def recall_for(self, wanted: str) -> bool:
+        """Bring the job of an archived agent or question back; like `recall`."""
+        job_id = self._keyspace.client.hget(self._keyspace.key("archived"), wanted)
         return job_id is not None and self.recall(job_id)
 
     def agent_ids(self) -> list[str]:

@@ -6,7 +6,7 @@ An agent asks by parking (`Journal.park`); people read and answer here.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict
@@ -100,12 +100,14 @@ class Question(BaseModel):
 class Questions:
     """The questions of all jobs."""
 
-    def __init__(self, keyspace: Keyspace) -> None:
-        self._keyspace = keyspace
+    def __init__(self, keyspace: Keyspace, recall: Callable[[str], bool]) -> None:
+        """`recall` brings the job of an archived question back."""
+        self._keyspace, self._recall = keyspace, recall
 
     def find(self, question_id: str) -> Question | None:
         """The question, if it exists and has not expired with its job."""
-        return next(iter(self._load([question_id])), None)
+        found = self._load([question_id]) or (self._recall(question_id) and self._load([question_id]))
+        return found[0] if found else None
 
     def open(self, job_id: str | None = None) -> list[Question]:
         """Open questions of one job or of all, oldest first."""
@@ -171,6 +173,8 @@ class Questions:
 
     def _close(self, question_id: str, *words: str) -> Signals:
         answer = self._keyspace.run("close_question", question_id, *words)
+        if answer[0] == "unknown" and self._recall(question_id):
+            answer = self._keyspace.run("close_question", question_id, *words)
         match answer[0]:
             case "unknown":
                 raise UnknownQuestion(question_id)

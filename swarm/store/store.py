@@ -36,14 +36,14 @@ class Store:
     """
 
     jobs = cached_property(lambda store: JobStore(store.keyspace, store.archive.recall))
-    agents = cached_property(lambda store: AgentStore(store.keyspace, store.archive.recall_agent))
+    agents = cached_property(lambda store: AgentStore(store.keyspace, store.archive.recall_for))
     archive = cached_property(lambda store: Archive(store.keyspace, lambda: store.objects))
     journals = cached_property(
         lambda store: JournalStore(store.keyspace, store.prefixes, lambda digest: store.jobs.document(digest))
     )
     outputs = cached_property(lambda store: OutputStore(store.keyspace, lambda: store.objects))
     mail = cached_property(lambda store: MailStore(store.keyspace))
-    questions = cached_property(lambda store: Questions(store.keyspace))
+    questions = cached_property(lambda store: Questions(store.keyspace, store.archive.recall_for))
     events = cached_property(lambda store: EventStore(store.keyspace))
     streams = cached_property(lambda store: StreamStore(store.keyspace))
     rates = cached_property(lambda store: RateStore(store.keyspace))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import heapq
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from typing import get_args
+
+from pydantic import BaseModel
 
 from swarm.core.records import ListedState
 from swarm.store.keyspace import Keyspace, no_job
@@ -29,7 +32,7 @@ class Held:
     outputs: int = 0
     """Outputs in Redis."""
     objects: int = 0
-    """Outputs outside of Redis."""
+    """Outputs outside of Redis, and an archived job."""
     shared: int = 0
     """Board, pad and pages; of many pages an estimate."""
     records: int = 0
@@ -58,6 +61,45 @@ class Holder:
     """A job's title, an agent's name."""
     state: str
     held: Held
+
+
+class Holding(BaseModel):
+    """A job or an agent with its bytes by kind, as `Held` describes them."""
+
+    id: str
+    name: str
+    """A job's title, an agent's name."""
+    state: str
+    journals: int
+    mail: int
+    outputs: int
+    objects: int
+    shared: int
+    records: int
+    total: int
+
+
+class RedisMemory(BaseModel):
+    """The memory of Redis, in bytes."""
+
+    used: int
+    most: int
+    """0: unlimited."""
+    full: str
+    """The effect of nearly used up memory; empty while there is room."""
+
+
+class StoredBytes(BaseModel):
+    """The bytes that a swarm or a job stores."""
+
+    redis: RedisMemory | None = None
+    """Given for a whole swarm."""
+    held: dict[str, int]
+    """Bytes by kind; for a whole swarm also `index`, the lists of jobs, events and workers, and `other`, the rest of Redis."""
+    jobs: list[Holding] | None = None
+    """The largest jobs of the swarm."""
+    agents: list[Holding] | None = None
+    """The largest agents of the job."""
 
 
 class UsageStore:
@@ -101,8 +143,32 @@ class UsageStore:
         told = self._keyspace.client.info("memory")
         return int(told["used_memory"]), int(told["maxmemory"])
 
+    def measure(self, job_id: str | None, limit: int, full: str) -> StoredBytes:
+        """Measure the swarm and its largest jobs, or a job and its largest agents; `full` is for `RedisMemory`. Raises `UnknownAgent`."""
+        if job_id is not None:
+            return StoredBytes(held=asdict(self.job(job_id).held), agents=_largest(self.agents(job_id), limit))
+        whole = Held()
+
+        def add_up() -> Iterator[Holder]:
+            nonlocal whole
+            for found in self.jobs():
+                whole += found.held
+                yield found
+
+        jobs = _largest(add_up(), limit)
+        (used, most), index = self.redis(), self.index()
+        held = {**asdict(whole), "index": index, "other": max(0, used - whole.in_redis - index)}
+        return StoredBytes(redis=RedisMemory(used=used, most=most, full=full), held=held, jobs=jobs)
+
     def _measure(self, job_ids: Sequence[str]) -> Iterator[Holder]:
         for job_id, title, state, journals, mail, outputs, objects, *rest in self._keyspace.run(
             "measure_jobs", *job_ids
         ):
-            yield Holder(job_id, title, state, Held(journals, mail, outputs - objects, objects, *rest))
+            yield Holder(job_id, title, state, Held(journals, mail, outputs, objects, *rest))
+
+
+def _largest(found: Iterable[Holder], limit: int) -> list[Holding]:
+    largest = heapq.nlargest(limit, found, key=lambda one: one.held.total)
+    return [
+        Holding(id=one.id, name=one.name, state=one.state, **asdict(one.held), total=one.held.total) for one in largest
+    ]

@@ -18,7 +18,11 @@ from swarm.web.stream import LIVE, EventStream, StreamPlace, follow
 
 OWN = Table()
 LEFT_OUT: dict[str, str] = {
-    **{one.name: "a snapshot or a page has it; a read that waits would block the page's threads" for one in READS},
+    **{
+        one.name: "a snapshot or a page has it; a read that waits would block the page's threads"
+        for one in READS
+        if one.name != "get_usage"
+    },
     **dict.fromkeys(("start_map", "retry_map", "cancel_map"), "the page shows no maps"),
 }
 """Operations that the page does not mount, and why."""

@@ -14,14 +14,23 @@ import pytest
 from typer.testing import CliRunner
 
 from swarm import Job, Settings, Swarm
-from swarm.agent.entries import Prompt
+from swarm.agent.entries import Parked, Prompt
+from swarm.agent.journaled import Condition
 from swarm.cli.app import app
 from swarm.cli.doctor import check_archive
 from swarm.client.acts import ACTS
 from swarm.client.messages import Messages
 from swarm.client.operations import Invocation
 from swarm.client.reads import READS
-from swarm.core.errors import ConfigurationError, JobOpen, ObjectMissing, ObjectsAway, RedisFull, UnknownAgent
+from swarm.core.errors import (
+    ConfigurationError,
+    JobOpen,
+    ObjectMissing,
+    ObjectsAway,
+    QuestionClosed,
+    RedisFull,
+    UnknownAgent,
+)
 from swarm.core.settings import load_settings
 from swarm.mailbox import USER
 from swarm.objects.folder import FolderObjects
@@ -30,6 +39,7 @@ from swarm.replay.past import read_past, write_lines
 from swarm.store.forgetting import Forgetting
 from swarm.store.objects import JobObjects
 from swarm.store.store import Store
+from swarm.store.usage import StoredBytes
 from swarm.store.values import OutputBounds
 from swarm.streaming.live.reader import LiveReader
 from swarm.tasks.housekeeping import ObjectsCare
@@ -146,6 +156,47 @@ def test_an_archived_job_leaves_a_row_and_comes_back_as_it_was(store: Store, unm
     with pytest.raises(UnknownAgent):
         store.archive.take_in("job-0")
     assert not store.archive.take_in(other.job_id)
+
+
+def test_usage_counts_an_archived_jobs_objects_and_its_closed_question_is_found(
+    store: Store, unmanned: Fleet, objects: Objects
+) -> None:
+    world = JobWorld(store, unmanned)
+    world.start("ada", teammate=False)
+    store.outputs.keep(world.claims["ada"], "large", LARGE, OutputBounds(100_000, 100_000))
+    ask = {"kind": "question", "tool": "AskUserQuestion", "title": "which?", "detail": "which?", "seconds": 60.0}
+    condition = Condition(question="question-1")
+    number = world.lengths["root"] + 1
+    store.agents.park(world.claims["root"], number, Parked(condition=condition), condition, ask=ask)
+    store.questions.answer("question-1", "both", by="me")
+    end(store, world)
+    swarm = Swarm(unmanned.settings)
+    swarm.store = store
+    [usage] = [one for one in READS if one.name == "get_usage"]
+
+    def measure(**given: str) -> StoredBytes:
+        found = usage.run(Invocation(swarm, "me"), usage.takes.model_validate(given))
+        assert isinstance(found, StoredBytes)
+        return found
+
+    held, question = measure(job=world.job_id).held, store.questions.find("question-1")
+    assert held["objects"] == 70_000 and held["journals"] > 0 and question is not None
+    store.archive.take_in(world.job_id)
+    [archived] = [file for file in (objects._folder / world.job_id).rglob("*") if file.stat().st_size < 60_000]
+    for found in (measure(job=world.job_id), measure()):
+        assert found.held["objects"] == 70_000 + archived.stat().st_size
+        assert (found.held["journals"], found.held["outputs"], found.held["mail"]) == (0, 0, 0)
+    [row] = measure().jobs or []
+    assert row.id == world.job_id and 2 * row.total == sum(each for _, each in row if isinstance(each, int))
+    assert store.keyspace.client.exists(store.keyspace.key("question", "question-1")) == 0
+    assert store.questions.find("question-1") == question, "it brings its job back"
+    store.archive.take_in(world.job_id)
+    with pytest.raises(QuestionClosed):
+        store.questions.answer("question-1", "neither", by="me")
+    store.archive.take_in(world.job_id)
+    Forgetting(store.keyspace).forget(world.job_id)
+    assert store.keyspace.client.exists(store.keyspace.key("archived")) == 0
+    swarm.close()
 
 
 def test_every_reader_recalls_a_job_and_who_writes_to_it_continues_it(

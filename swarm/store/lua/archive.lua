@@ -44,10 +44,10 @@ end
 
 -- Remove a job that has been written to the archive from Redis, except its row; its caller repeats the step until it answers 'ok', and the sweep continues if
 -- the caller dies.
---   digest       of its object
+--   digest, bytes  of its object: its hash and its size
 --   seq, record  the job's last number and its record, JSON, as that object has them
 -- Returns {'ok'} | {'more'} | {'unknown'} | {'open'}: it has not ended, or something of its end is left to do | {'changed'}
-step('archive_job', function(job, digest, seq, record)
+step('archive_job', function(job, digest, bytes, seq, record)
   local state, archived, expires, broker = job_fields(job, 'state', 'archived', 'expires', 'callback_broker')
   if not state then return { 'unknown' } end
   if not archived then
@@ -55,7 +55,7 @@ step('archive_job', function(job, digest, seq, record)
     if broker and redis.call('ZSCORE', callbacks.key(broker), job) then return { 'open' } end
     if redis.call('GET', job_key(job, 'seq')) ~= seq or not is_unchanged(job, record) then return { 'changed' } end
     archive.cancel_plan(job)
-    archive.make_row(job, digest)
+    archive.make_row(job, digest, bytes)
     documents.release(job)
     redis.call('SREM', P .. ':holders', job)
     endings.keep(job, expires)
@@ -108,7 +108,7 @@ end)
 step('recall_job', function(job, digest, record, again)
   local refused = why_not(job, digest)
   if not refused then
-    archive.forget_agents(job)
+    archive.forget_notes(job)
     redis.call('DEL', job_key(job))
     for name, value in pairs(cjson.decode(record)) do redis.call('HSET', job_key(job), name, value) end
     jobs.hold(job)

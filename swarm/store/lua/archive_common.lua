@@ -1,16 +1,17 @@
 -- The archive: ended jobs outside Redis. One object of the object store holds all keys of such a job; a row for lists stays here.
 --
 -- P:archivable  zset  ended jobs by when they are due for the archive
--- P:archived    hash  agent -> its archived job; archived job -> its agents besides the root, if any, separated by spaces
+-- P:archived    hash  agent or question -> its archived job; archived job -> its agents besides the root, and its questions, if any,
+--                     separated by spaces
 -- P:archiving   string  why jobs that are due cannot be archived, until one is
--- Fields of a job: `archive`, the seconds from its end until it is due; `archived`, the digest of its object. A job with this field has
--- no keys but its record, with the fields of a row, which does not expire: the sweep removes it.
+-- Fields of a job: `archive`, the seconds from its end until it is due; `archived`, the digest of its object;
+-- `archived_bytes`, the object's size. A job with `archived` has no keys but its record, with the fields of a row, which does not expire: the sweep removes it.
 --
 -- The object is written before the step that sets `archived`, and that step refuses a job that has changed meanwhile. Its keys are
 -- removed by the steps that else set their expiry. Reading a job recalls it: its keys come back, and then it is an ended job like any
 -- other, due for the archive again soon.
 
-local ROW = { 'state', 'root', 'created', 'ended', 'title', 'workspace', 'files', 'rehearsed', 'stopped_at', 'agents', 'unread', 'order', 'map' }
+local ROW = { 'state', 'root', 'created', 'ended', 'title', 'workspace', 'files', 'rehearsed', 'stopped_at', 'agents', 'unread', 'order', 'map', 'object_bytes' }
 -- Redis stores a hash compactly if no value is longer.
 local LONGEST = 64
 
@@ -27,18 +28,17 @@ function archive.plan_at(job, at) redis.call('ZADD', P .. ':archivable', at, job
 -- A job goes on: nothing is due.
 function archive.cancel_plan(job) redis.call('ZREM', P .. ':archivable', job) end
 
--- Note where some agents of a job are, in the step that removes their records.
-function archive.note_agents(job, members)
+-- Note where some agents or questions of a job are, in the step that removes their records.
+function archive.note(job, members)
   local root, others = job_field(job, 'root'), { redis.call('HGET', P .. ':archived', job) or nil }
   for _, id in ipairs(members) do
-    redis.call('HSET', P .. ':archived', id, job)
-    if id ~= root then others[#others + 1] = id end
+    if redis.call('HSET', P .. ':archived', id, job) == 1 and id ~= root then others[#others + 1] = id end
   end
   if #others > 0 then redis.call('HSET', P .. ':archived', job, table.concat(others, ' ')) end
 end
 
--- Remove the notes of a job's agents.
-function archive.forget_agents(job)
+-- Remove the notes of a job's agents and questions.
+function archive.forget_notes(job)
   redis.call('HDEL', P .. ':archived', job_field(job, 'root'))
   for id in string.gmatch(redis.call('HGET', P .. ':archived', job) or '', '%S+') do redis.call('HDEL', P .. ':archived', id) end
   redis.call('HDEL', P .. ':archived', job)
@@ -48,7 +48,7 @@ end
 function archive.drop(job)
   archive.cancel_plan(job)
   if not archive.holds(job) then return false end
-  archive.forget_agents(job)
+  archive.forget_notes(job)
   redis.call('DEL', job_key(job), job_key(job, 'webhook'))
   return true
 end
@@ -60,8 +60,8 @@ local function cut(text)
 end
 
 -- Reduce a job's record to its row.
-function archive.make_row(job, digest)
-  local row = { 'archived', digest }
+function archive.make_row(job, digest, bytes)
+  local row = { 'archived', digest, 'archived_bytes', bytes }
   local function keep(name)
     local value = job_field(job, name)
     if value and value ~= '' and value ~= '0' then row[#row + 1] = name; row[#row + 1] = cut(value) end

@@ -83,7 +83,7 @@ local function keep_some(job)
   while left_at_once > 0 do
     if part == 'agents' then
       local members = redis.call('ZRANGE', job_key(job, 'agents'), cursor, cursor + 9)
-      if archived then archive.note_agents(job, members) end
+      if archived then archive.note(job, members) end
       for _, member in ipairs(members) do
         for _, key in ipairs(endings.agent_keys(member)) do apply(key) end
       end
@@ -91,6 +91,7 @@ local function keep_some(job)
       if #members == 0 then part, cursor = 'keys', '0' end
     else
       local found = redis.call('SSCAN', job_key(job, 'keys'), cursor, 'COUNT', 50)
+      if archived then archive.note(job, questions.among(found[2])) end
       for _, key in ipairs(found[2]) do apply(key) end
       cursor, left_at_once = found[1], left_at_once - 5
       if cursor == '0' then

@@ -9,6 +9,15 @@
 
 function questions.key(id) return P .. ':question:' .. id end
 
+-- The questions whose keys are among these.
+function questions.among(keys)
+  local found, start = {}, questions.key('')
+  for _, key in ipairs(keys) do
+    if key:sub(1, #start) == start then found[#found + 1] = key:sub(#start + 1) end
+  end
+  return found
+end
+
 function questions.state(id) return redis.call('HGET', questions.key(id), 'state') end
 
 -- Ask a question; `asked` is {kind, tool, title, detail, to?, seconds}. Returns when it expires.
