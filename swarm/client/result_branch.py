@@ -1,96 +1,20 @@
 """An agent's work as a branch of the person's repository. Its index, hooks and working tree are not used.
 
-The branch stands on the commit that was checked out at the job's start. It has the agent's own commits, then one with the rest;
-before them one with uncommitted changes from the job's start. It is made of facts alone, so a repeat makes the same commits.
+The branch stands on the commit that was checked out at the job's start.
 """
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from swarm.core.errors import ConfigurationError
-from swarm.core.records import JobView
-from swarm.workspace.changes_applied import SUBMODULE
-from swarm.workspace.copies import Copies
 from swarm.workspace.git import run_git
-from swarm.workspace.git_command import call_git, write_object
+from swarm.workspace.git_command import call_git
 from swarm.workspace.inner import take_history
-from swarm.workspace.merge import change_tree, list_changes
 from swarm.workspace.origin import Standing, find_git
-from swarm.workspace.repository import Repository
+from swarm.workspace.result import Result
 
-_NO_FILES = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
-"""Git's id of a tree without files."""
 _FETCH = ("-q", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance")
-
-
-@dataclass(frozen=True)
-class Result:
-    """An agent's work in the job's store, to be put on a history. Everything raises `GitFailed`."""
-
-    copies: Copies
-    repository: Repository
-    """A folder's, with both commits."""
-    job: JobView
-    base: str
-    commit: str
-
-    @property
-    def history(self) -> tuple[str, str]:
-        """The commits that were checked out at the beginning, and at the end."""
-        head, ended = (self.repository.standing(commit).commit for commit in (self.base, self.commit))
-        return head, ended
-
-    def put_on(self, head: str, ended: str, place: str = "") -> str:
-        """Commit the work on the history that ends in `head`; `ended` is the agent's last commit, `place` the folder of the files."""
-        began, tree = (self._put_in(head, place, commit) for commit in (self.base, self.commit))
-        last = head
-        if ended != head and self.copies.holds(ended, head):
-            last = self._sign_commits(head, ended)
-        elif self.repository.tree_of(head) != began:
-            last = self._commit(began, last, f"Not committed when {self.job.id} began")
-        if self.repository.tree_of(last) == tree:
-            return last
-        return self._commit(tree, last, f"{self.job.title}\n\nSwarm-Job: {self.job.id}")
-
-    def _put_in(self, head: str, place: str, commit: str) -> str:
-        """Return the tree of the history with a snapshot's files in a place of it; files that no snapshot can hold stay."""
-        store = self.copies.store
-        unheld = {path for path, _ in self.repository.about(self.base).get("left_out", [])}
-        found = call_git(store, ["rev-parse", "-q", "--verify", f"{head}:{place.rstrip('/')}"], accept=(0, 1, 128))[1]
-        changes = list_changes(store, found.decode().strip() or _NO_FILES, commit)
-        modules = tuple(f"{one.path}/" for one in changes if one.old_mode == SUBMODULE)
-        kept = [one for one in changes if one.path not in unheld and not f"{one.path}/".startswith(modules)]
-        return change_tree(store, head, kept, place)
-
-    def _sign_commits(self, head: str, ended: str) -> str:
-        """Make the agent's commits again, each with its job and agent in its message; returns the last one."""
-        store, made = self.copies.store, dict[str, str]()
-        listed = call_git(store, ["rev-list", "--reverse", "--topo-order", ended, f"^{head}"])[1].decode().split()
-        for commit in listed:
-            text = call_git(store, ["cat-file", "commit", commit])[1]
-            made[commit] = write_object(store, "commit", _sign(text, self.job.id, made))
-        return made[ended]
-
-    def _commit(self, tree: str, parent: str, message: str) -> str:
-        who = f"swarm <swarm@localhost> {int(self.job.created_at)} +0000"
-        text = f"tree {tree}\nparent {parent}\nauthor {who}\ncommitter {who}\n\n{message}\n"
-        return write_object(self.copies.store, "commit", text.encode())
-
-
-def _sign(commit: bytes, job_id: str, made: dict[str, str]) -> bytes:
-    """Return a commit's text with trailers, and with the commits that were made instead of its parents."""
-    head, _, message = commit.partition(b"\n\n")
-    lines = head.split(b"\n")
-    author = re.search(rb"<([^<>@]*)@", next(line for line in lines if line.startswith(b"author ")))
-    trailers = f"Swarm-Job: {job_id}\n".encode() + (b"Swarm-Agent: %s\n" % author[1] if author else b"")
-    for number, line in enumerate(lines):
-        kind, _, parent = line.partition(b" ")
-        if kind == b"parent":
-            lines[number] = b"parent " + made.get(parent.decode(), parent.decode()).encode()
-    return b"\n".join(lines) + b"\n\n" + message.rstrip(b"\n") + b"\n\n" + trailers
 
 
 def make_branch(result: Result, name: str, ref: str) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from swarm.agent.entries import Finished
 from swarm.agent.spec import AgentSpec
-from swarm.client.result_branch import Result, make_branch
+from swarm.client.result_branch import make_branch
 from swarm.core.errors import ConfigurationError, GitFailed, NoWork
 from swarm.core.records import JobView
 from swarm.core.settings import Settings
@@ -39,6 +39,7 @@ from swarm.workspace.merge import (
     resolve,
 )
 from swarm.workspace.repository import Repository
+from swarm.workspace.result import Result
 
 
 @dataclass(frozen=True)
