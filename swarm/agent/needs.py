@@ -23,7 +23,7 @@ from swarm.definitions.tools import is_mcp, row_of
 
 ANY_MODEL = "*"
 _HOST, _FORMAT = "host:", "format:"
-OfferKind = Literal["tool", "workflow", "tag", "mcp", "host"]
+OfferKind = Literal["tool", "workflow", "tag", "mcp", "host", "forge"]
 SERVERS = "servers"
 """The `mcp` offer of a worker that can use MCP servers."""
 _NAMED = {
@@ -35,6 +35,7 @@ _NAMED = {
     ),
     "workflow:python": ("support for workflows in Python", install_command("workflows")),
     "workflow:javascript": ("support for workflows in JavaScript", install_command("workflows")),
+    "forge": ("access to", 'name it in SWARM_FORGES there: {{"{0}": "gitea:VARIABLE"}}'),
     "tag": ("the tag", "SWARM_TAGS={}"),
     "mcp": ("the MCP server", "SWARM_MCP_SERVERS={}"),
     f"mcp:{SERVERS}": ("support for MCP", install_command("mcp")),
@@ -157,6 +158,7 @@ def needs_of(
     wants = {offer("tool", name) for name in tools} | {offer("tag", tag) for tag in spec.definition.requires}
     wants |= {offer("workflow", known_as(spec.definition))} if spec.definition.workflow else set()
     wants |= {offer("host", spec.host)} if spec.host else set()
+    wants |= {offer("forge", spec.repository.site)} if spec.repository else set()
     wants |= {offer("mcp", SERVERS)} if serving or any(map(is_mcp, given)) else set()
     wants |= {offer("mcp", key) for key in servers}
     model = spec.model if spec.definition.asks_model and not spec.base_url else ""

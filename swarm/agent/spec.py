@@ -11,6 +11,7 @@ from swarm.core.records import Limits as Limits
 from swarm.definitions.model import AgentDefinition, Isolation, PermissionMode
 from swarm.definitions.setups import Setup
 from swarm.permissions.rules import Rules
+from swarm.workspace.sites import site_of
 
 DEFAULT_AGENT = "build"
 """Default type of a job's first agent."""
@@ -25,6 +26,33 @@ class Files(BaseModel):
     """The hub that makes files available to every host; empty: snapshots are kept on the host that makes them."""
     setup: Setup | None = None
     """Setup that is run once in each checkout before its agent continues there."""
+
+
+class JobRepository(BaseModel):
+    """The repository that a job works on instead of a person's folder, and where its work goes."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    url: str
+    ref: str = ""
+    """A branch, tag or commit; empty: the default branch."""
+    commit: str = ""
+    """The commit of `ref` at the order, if the submitter could ask."""
+    target: str = ""
+    """The branch that a pull request is for; known together with `commit`."""
+    branch: str = ""
+    """The branch for the work; empty: `swarm/JOB`."""
+    pull_request: bool = False
+
+    @property
+    def shown(self) -> str:
+        """The repository for people."""
+        return f"{self.url}@{self.ref}" if self.ref else self.url
+
+    @property
+    def site(self) -> str:
+        """The name of its server."""
+        return site_of(self.url)
 
 
 class AgentSpec(Formatted):
@@ -64,7 +92,9 @@ class AgentSpec(Formatted):
     max_seconds: float | None = None
     """Time limit of each run."""
     base: str = ""
-    """The commit that its workspace begins as, where it has one of its own."""
+    """The commit that its workspace begins as, where it has one of its own. Of a job from a repository, its first worker sets it."""
+    repository: JobRepository | None = Field(default=None, exclude_if=lambda one: one is None)
+    """The repository of a job's root; None: its files come from a folder."""
     files: Files | None = None
     """File storage; None: files stay in the workspace, with no copies."""
     name: str | None = None

@@ -22,7 +22,7 @@ from swarm.cli.patience import said
 from swarm.cli.prompter import Prompter, open_terminal
 from swarm.cli.sent_files import hold_secrets
 from swarm.cli.trust import asking_at, hold_unguarded
-from swarm.cli.work import bring_home
+from swarm.cli.work import bring_home, tell_push
 from swarm.client.order import Order
 from swarm.client.preparation import prepare_order
 from swarm.client.prepared import PreparedJob
@@ -261,7 +261,10 @@ class _Watching:
     def _finish(self, display: Display, view: JobView, deliver: Deliver) -> None:
         display.close()
         deliver(view, self.job.agents())
-        bring_home(self.job, completed=view.state == "completed", quiet=self.launch.here.quiet)
+        if self.launch.order.repo is None:
+            bring_home(self.job, completed=view.state == "completed", quiet=self.launch.here.quiet)
+        else:
+            tell_push(view)
 
     def _check(self) -> None:
         """Raise if this machine's workers for the job are gone, or if none can use the model."""

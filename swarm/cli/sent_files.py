@@ -35,7 +35,7 @@ def hold_secrets(prepared: PreparedJob, terminal: TextIO | None, settings: Setti
 
     Without a terminal they are named, and sent.
     """
-    if not prepared.spec.is_carried:
+    if not prepared.spec.is_carried or prepared.spec.repository is not None:
         return
     folder, state = prepared.folder, settings.state_folder()
     found = leave_remembered(state, folder, survey(folder).secrets)

@@ -19,6 +19,7 @@ from swarm.cli.prompter import open_terminal
 from swarm.client.swarm import Job
 from swarm.client.work import Applied, Work
 from swarm.core.errors import GitFailed, NoWork, SwarmError
+from swarm.core.records import JobView
 
 AgentArgument = Annotated[
     str | None,
@@ -171,3 +172,15 @@ def bring_home(job: Job, *, completed: bool, quiet: bool) -> None:
         return
     except (GitFailed, SwarmError) as error:
         print_note(f"the changes could not be applied ({error}); `swarm apply {job.id}` tries again")
+
+
+def tell_push(view: JobView) -> None:
+    """Print where the work of a job from a repository is."""
+    if view.branch:
+        print_note(f"the work is in the branch {view.branch}{f': {view.pull_request}' if view.pull_request else ''}")
+    elif view.state == "completed" and not view.unpushed:
+        print_note("no file was changed, so no branch was made")
+    elif view.state != "completed":
+        print_note(f"nothing was pushed: `swarm diff {view.id}` shows what there is, `swarm send {view.id}` goes on")
+    if view.unpushed:
+        print_note(view.unpushed)

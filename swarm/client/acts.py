@@ -13,7 +13,7 @@ from swarm.client.operations import AgentId, Body, Folder, Invocation, JobId, Ma
 from swarm.client.order import REMOTE_LEAVES_OUT, MapOrder, Order, options_of
 from swarm.client.reads import wait_for_job
 from swarm.client.swarm import Swarm
-from swarm.core.errors import QuestionClosed, UnknownQuestion
+from swarm.core.errors import InvalidOption, QuestionClosed, UnknownQuestion
 from swarm.core.records import AgentView, JobView
 from swarm.store.external_events import KEEP_SECONDS, MAX_KEEP_SECONDS, ExternalEvent
 from swarm.store.forgetting import Forgetting
@@ -59,12 +59,18 @@ class CancelledAgent(BaseModel):
 _IN_FOLDER: dict[str, Any] = {
     "workspace": (Annotated[Folder, Field(description="Absolute path on the workers' hosts.")], ...),
 }
+_IN_FOLDER_OR_REPOSITORY: dict[str, Any] = {
+    "workspace": (
+        Annotated[Folder | None, Field(description="Absolute path on the workers' hosts, unless repo is given.")],
+        None,
+    ),
+}
 NewJob = create_model(
     "NewJob",
     __base__=Body,
     __doc__="A job to start.",
     wait_seconds=(WaitSeconds, 0),
-    **(options_of(Order, REMOTE_LEAVES_OUT) | _IN_FOLDER),
+    **(options_of(Order, REMOTE_LEAVES_OUT) | _IN_FOLDER_OR_REPOSITORY),
 )
 NewMap = create_model(
     "NewMap",
@@ -86,7 +92,11 @@ def start_job(call: Invocation, wait_seconds: float, **order: Any) -> StartedJob
     if (key := order["idempotency_key"]) is not None:
         # Keys are separate for each caller, so a caller cannot find another one's job by guessing.
         order["idempotency_key"] = f"{call.by}/{key}"
-    job = call.swarm.submit(**{**order, "workspace": order["workspace"] or call.folder})
+    if order["workspace"] is None:
+        order["workspace"] = "." if order["repo"] is not None else call.folder
+    if order["workspace"] is None:
+        raise InvalidOption("workspace", "workspace is missing")
+    job = call.swarm.submit(**order)
     call.ready()
     wait_for_job(call, job.id, wait_seconds, "attention", after="0" if job.new else "")
     return StartedJob(job=job.view(), new=job.new, warnings=job.warnings)

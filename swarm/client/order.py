@@ -97,6 +97,12 @@ class StepOrder(JobOptions):
     prompt: str
     """The task."""
     _: KW_ONLY
+    repo: Annotated[str | None, Flag(metavar="REPO")] = None
+    """Work on this repository, not in a folder: owner/name of GitHub, a URL or a path, with @REF if wanted."""
+    branch: Annotated[str | None, Flag(metavar="NAME")] = None
+    """Name of the branch that the work is pushed to. Default: swarm/JOB."""
+    pr: bool = False
+    """Open a pull request for the branch, at GitHub, GitLab, Gitea or Forgejo."""
     webhook: Annotated[str | None, Flag(metavar="URL")] = None
     """Address to notify of the end, of questions and of four fifths of the budget (SWARM_JOB_WEBHOOKS, SWARM_WEBHOOK_SECRET)."""
 
@@ -119,6 +125,7 @@ class Order(StepOrder):
         """A hash that shows whether two orders with one idempotency key are equal."""
         asked = [self.prompt, str(self.workspace), self.agent, self.model, self.mode, self.base_url]
         asked += [self.check, self.rubric] if self.check or self.rubric else []
+        asked += [self.repo, self.branch, str(self.pr)] if self.repo else []
         return hashlib.sha256(repr(asked).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 

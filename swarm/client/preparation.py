@@ -17,11 +17,12 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from swarm.agent.results import check_schema
-from swarm.agent.spec import DEFAULT_AGENT, AgentSpec, Files, Limits
+from swarm.agent.spec import DEFAULT_AGENT, AgentSpec, Files, JobRepository, Limits
 from swarm.client.order import Order
 from swarm.client.preferred import find_default, require_available
 from swarm.client.prepared import PreparedJob
 from swarm.client.project import Project, gather
+from swarm.client.repositories import find_repository, place_repository
 from swarm.core.errors import ConfigurationError
 from swarm.core.ids import job_id_for, new_job_id, root_agent_id
 from swarm.core.settings import LOOPBACK, Settings
@@ -85,8 +86,10 @@ def prepare_order(
     """
     # Definitions and rules may name outside tools.
     declare_outside_tools(settings.tools)
-    folder = find_workspace(order.workspace)
-    ceiling.hold(_wanted_by(order, folder))
+    job_id = new_job_id() if order.idempotency_key is None else job_id_for(order.idempotency_key)
+    repository = find_repository(order, settings, ceiling)
+    folder = find_workspace(order.workspace) if repository is None else place_repository(repository, job_id, settings)
+    ceiling.hold(_wanted_by(order, "" if repository else folder))
     _check(order, folder)
     read = partial(gather, folder, settings, allow=order.allow, ask=order.ask, deny=order.deny, home=home)
     found, declined = read(), False
@@ -96,8 +99,7 @@ def prepare_order(
     digest = "" if order.idempotency_key is None else order.digest
     order, title, addressed = _resolve_prompt(order, found)
     definition = _choose_definition(order, found, any_type=any_type or addressed)
-    job_id = new_job_id() if order.idempotency_key is None else job_id_for(order.idempotency_key)
-    spec = _make_spec(order, definition, job_id, title, _JobPlace(folder, found, settings, ceiling))
+    spec = _make_spec(order, definition, job_id, title, _JobPlace(folder, found, settings, ceiling, repository))
     if order.batch:
         found.part("batching").check(spec)
     job = PreparedJob(
@@ -126,12 +128,13 @@ class _JobPlace(NamedTuple):
     found: Project
     settings: Settings
     ceiling: Ceiling
+    repository: JobRepository | None
 
 
 def _make_spec(order: Order, definition: AgentDefinition, job_id: str, title: str, place: _JobPlace) -> AgentSpec:
-    folder, found, settings, ceiling = place
+    folder, found, settings, ceiling, repository = place
     mode = first_mode(definition, ceiling.bound_mode(order.mode or found.permissions.default_mode or DEFAULT_MODE))
-    isolation = _choose_isolation(order, definition, settings)
+    isolation = _choose_isolation(order, definition, settings, is_copy=repository is not None)
     limits = _choose_limits(order, definition, place)
     return AgentSpec(
         agent_id=root_agent_id(job_id),
@@ -142,6 +145,7 @@ def _make_spec(order: Order, definition: AgentDefinition, job_id: str, title: st
         model=_choose_model(order, definition, limits, place),
         workspace=str(_place_workspace(folder, job_id, settings, isolation)),
         isolation=isolation,
+        repository=repository,
         files=_choose_files(order, settings, found.setup if found.trusted else None),
         mode=mode,
         after_plan=ceiling.bound_mode("bypassPermissions") if mode == "plan" else None,
@@ -158,7 +162,7 @@ def _make_spec(order: Order, definition: AgentDefinition, job_id: str, title: st
 
 def _check(order: Order, folder: Path) -> None:
     """Raise `ConfigurationError` for faults that the order alone shows."""
-    if not order.home_workspace:
+    if not order.home_workspace and order.repo is None:
         refuse_home(folder)
     check_prompt(order.prompt)
     if order.base_url is not None and not _is_here(order.base_url):
@@ -232,7 +236,7 @@ def _choose_limits(order: Order, definition: AgentDefinition, place: _JobPlace) 
     return limits.model_copy(update=most)
 
 
-def _wanted_by(order: Order, folder: Path) -> Privileges:
+def _wanted_by(order: Order, folder: str | Path) -> Privileges:
     return Privileges(
         workspace=folder,
         mode=order.mode,
@@ -265,8 +269,8 @@ def _choose_files(order: Order, settings: Settings, setup: Setup | None) -> File
     return Files() if wanted else None
 
 
-def _choose_isolation(order: Order, definition: AgentDefinition, settings: Settings) -> Isolation:
-    isolation = order.isolation or definition.isolation or "none"
+def _choose_isolation(order: Order, definition: AgentDefinition, settings: Settings, *, is_copy: bool) -> Isolation:
+    isolation = "worktree" if is_copy else order.isolation or definition.isolation or "none"
     if settings.hub is not None:
         return "none"  # The hub gives it its own files anyway.
     if isolation == "remote":

@@ -30,7 +30,7 @@ class PreparedJob:
     spec: AgentSpec
     """The root agent; if files are carried, still without their first commit."""
     folder: Path
-    """The person's folder."""
+    """The person's folder; of a job from a repository, the place of its copy."""
     project: Project
     """The job's configuration from files."""
     ask_seconds: float
@@ -52,7 +52,7 @@ class PreparedJob:
     def terms(self, settings: Settings) -> JobTerms:
         """The fields of the job's record besides the root's."""
         return JobTerms(
-            folder=str(self.folder),
+            folder=str(self.folder) if self.spec.repository is None else self.spec.repository.shown,
             retention_seconds=settings.retention_seconds,
             retention_by_state=settings.retention_by_state,
             archive_seconds=settings.archive_seconds,

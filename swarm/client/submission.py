@@ -26,7 +26,7 @@ def place_job(swarm: Swarm, prepared: PreparedJob) -> Job:
     with swarm.store.explained():
         problems = place_first(swarm, prepared)
         is_there = prepared.digest and swarm.store.jobs.exists(spec.job_id)
-        if has_own_files(spec) and not is_there:
+        if has_own_files(spec) and spec.repository is None and not is_there:
             sent = keep_files(swarm.settings, prepared.folder, spec.files, spec.job_id)
             spec, warnings = spec.model_copy(update={"base": sent.commit}), [*warnings, *sent.warnings]
         submitted = swarm.store.jobs.submit(

@@ -31,6 +31,7 @@ TABLE = (
     "batching",
     "workflows",
     "webhooks",
+    "repositories",
     "context",
 )
 

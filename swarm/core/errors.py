@@ -70,6 +70,13 @@ class GitFailed(SwarmError):
         super().__init__(message)
 
 
+class NoSuchRef(GitFailed):
+    """A repository has no such branch, tag or commit."""
+
+    def __init__(self, url: str, ref: str) -> None:
+        super().__init__(f"{url} has no branch, tag or full commit id {ref}; name one that exists after @", "missing")
+
+
 class HubAway(TransientError):
     """The hub cannot be reached for now. Everything that a journal names is kept."""
 

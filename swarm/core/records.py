@@ -328,6 +328,12 @@ class JobView(_View):
     workspace: str = ""
     files: Literal["shared", "snapshots", "carried"] = "shared"
     """`shared`: files lie in the workspace. `snapshots`: and snapshots beside them. `carried`: they follow agents from host to host."""
+    branch: str = ""
+    """The pushed branch of the work, if the job works on a repository."""
+    pull_request: str = ""
+    """The address of its pull request."""
+    unpushed: str = ""
+    """Why the work is not in that branch, or has no pull request."""
     limits: Limits = Limits()
     agents: int = 0
     archived: str = ""

@@ -171,6 +171,18 @@ class Settings(BaseSettings):
     """Worker: Celery brokers of other applications by name, as JSON: `{"shop": "redis://host/1"}`. It publishes callbacks there:
     `on_end`, and the rest of a canvas with a job as a step."""
 
+    forges: dict[str, str] = {
+        "github.com": "github:GITHUB_TOKEN",
+        "gitlab.com": "gitlab:GITLAB_TOKEN",
+        "codeberg.org": "gitea:CODEBERG_TOKEN",
+        "file": "",
+    }
+    """Worker: Git servers of repositories that jobs name (`swarm run --repo`), as JSON: `{"git.example.org": "gitea:TOKEN"}`. The kind
+    (`github`, `gitlab`, `gitea`) is for pull requests; after it comes the name of a variable, or the path of a file, with a token.
+    `http://host` allows plain HTTP; `file` stands for local paths."""
+    history_depth: int = Field(default=0, ge=0)
+    """Worker: commits of history that it fetches of such a repository; 0: all."""
+
     webhook_secret: str | None = Field(default=None, repr=False)
     """Key that signs webhooks (`whsec_…`, of Standard Webhooks; several, separated by spaces, during a rotation). Workers use theirs for
     `SWARM_WEBHOOKS`; submitters set one for their jobs' webhooks."""
@@ -283,6 +295,18 @@ class Settings(BaseSettings):
                 raise ValueError(f"{name!r} is not a name; use letters, digits, `.`, `-` and `_`")
             if "://" not in url:
                 raise ValueError(f"{name!r} needs a broker URL, for instance redis://host:6379/1")
+        return value
+
+    @field_validator("forges")
+    @classmethod
+    def _check_forges(cls, value: dict[str, str]) -> dict[str, str]:
+        for host, given in value.items():
+            if not re.fullmatch(r"file|(http://)?[A-Za-z0-9.-]+(:\d+)?|(http://)?\[[0-9a-f:]+\](:\d+)?", host):
+                raise ValueError(f"{host!r} is no host; use `git.example.org`, or `http://host:port` for plain HTTP")
+            if not re.fullmatch(r"((github|gitlab|gitea):)?([A-Za-z_][A-Za-z0-9_]*|/.+)?", given):
+                raise ValueError(
+                    f"{host!r} needs `KIND:SECRET`: github, gitlab or gitea, and the name of a variable or an absolute path"
+                )
         return value
 
     @field_validator("webhook_secret")

@@ -91,13 +91,14 @@ class Isolation(Step):
         if self._segment.history.spec is None:
             return finished
         try:
-            return finished.model_copy(update={"commit": self._keep("end")})
+            return finished.model_copy(update={"commit": self.keep("end")})
         except GitFailed as error:
             # The parent tries again.
             log.warning("copy.not_kept", agent_id=self._spec.agent_id, error=error)
             return finished
 
-    def _keep(self, mark: str) -> str:
+    def keep(self, mark: str) -> str:
+        """Commit the agent's folder as it is now; `mark` says what for. Raises `GitFailed`."""
         history, claim = self._segment.history, self._segment.claim
         about = {"agent": claim.agent_id, "entry": history.length + 1, "kept": mark}
         commit = self._copies.keep(claim.agent_id, self._folder, history.commit, about)
@@ -123,7 +124,7 @@ class Isolation(Step):
         if not isolated:
             return ""
         try:
-            commit = self._keep("children")
+            commit = self.keep("children")
         except GitFailed as error:
             for call_id in isolated:
                 del plan.children[call_id]
@@ -183,7 +184,7 @@ class Isolation(Step):
     ) -> tuple[Merged, list[str]]:
         """Merge as much as possible; returns new paths in the way. `kept_out` has known ones."""
         repository = self._copies.repository(self._spec.agent_id, self._folder)
-        ours = self._keep("merge")
+        ours = self.keep("merge")
         found, changed = Merged(commit=ours), {}
         for child in children:
             theirs = self._kept_by(child)

@@ -44,7 +44,7 @@ from swarm.runtime.parts import Parts
 from swarm.runtime.request_prefix import begin, redefine
 from swarm.runtime.scratch import clear_scratch
 from swarm.runtime.segment import Ended, GaveUp, HandedOver, NoRoom, Outcome, Segment, Unserved, Waits
-from swarm.runtime.steps import Asking, Step, Turn
+from swarm.runtime.steps import Again, Asking, Step, Turn
 from swarm.runtime.wait import is_out_of_time, keep_to_time, leave_undone, park, wait_for, wait_for_slot
 from swarm.store.questions import Ask
 from swarm.store.values import Counters, GoOn
@@ -171,6 +171,8 @@ class Loop:
                 return self._park(condition)
             case Asking(condition, tool_use_id, ask):
                 return self._park(condition, tool_use_id=tool_use_id, ask=ask)
+            case Again(why):
+                return self._hand_over(why)
         return None
 
     # -- the actions ---------------------------------------------------------------------------------------

@@ -37,8 +37,15 @@ class Asking:
     ask: dict[str, Any]
 
 
-Turn = Finished | Condition | Asking | None
-"""The result of a piece of work: the agent's end, a condition, or None to continue."""
+@dataclass(frozen=True)
+class Again:
+    """The agent's record has changed, or something outside must: the agent is claimed again."""
+
+    why: str
+
+
+Turn = Finished | Condition | Asking | Again | None
+"""The result of a piece of work: the agent's end, a condition, another claim, or None to continue."""
 
 
 class Offer:
@@ -174,7 +181,8 @@ _OWN = (
     StepRow(
         "copies",
         "swarm.runtime.isolation:copy_of",
-        lambda segment: segment.spec.isolation != "none" and not segment.spec.is_carried,
+        # A copy without a beginning is made by the step that finds one.
+        lambda segment: segment.spec.isolation != "none" and segment.spec.base and not segment.spec.is_carried,
     ),
     StepRow("files", "swarm.runtime.shared_checkout:files_of", lambda segment: segment.spec.files),
     StepRow(

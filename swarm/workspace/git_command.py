@@ -2,7 +2,7 @@
 
 `swarm.workspace.git` is for a repository that a person works in; here its settings are never read. No settings, hooks, filters or
 drivers exist except the ones below, so names in a workspace's files (`.gitattributes` can only name drivers) have no effect.
-A hub's token is passed in the environment, which no other user can read, never as an argument; no error repeats it.
+A token is passed in the environment, which no other user can read, never as an argument; no error repeats it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -135,6 +136,15 @@ _SHOWN_CHARACTERS = 800
 _SECRET = re.compile(r"//[^@/\s]*@")
 
 
+@dataclass(frozen=True)
+class SiteToken:
+    """A token that git sends to one site only: `https://host/`."""
+
+    site: str
+    user: str
+    secret: str = field(repr=False)
+
+
 def find_git() -> str:
     """Return the path of git. Raises `GitFailed` if it is missing."""
     program = shutil.which("git")
@@ -150,7 +160,7 @@ def call_git(
     tree: Path | None = None,
     stdin: bytes | None = None,
     accept: Sequence[int] = (0,),
-    token: str | None = None,
+    token: str | SiteToken | None = None,
     seconds: float = LOCAL_SECONDS,
     keep: Sequence[int] = (),
     index: Path | None = None,
@@ -244,13 +254,20 @@ def locked(git_dir: Path) -> Iterator[int]:
         os.close(opened)
 
 
-def _environment(token: str | None) -> dict[str, str]:
+def _environment(token: str | SiteToken | None) -> dict[str, str]:
     taken = {name: value for name, value in os.environ.items() if _TAKEN_OVER.fullmatch(name)}
     return {**taken, **_ENVIRONMENT, **config_variables({**_SETTINGS, **_header(token)})}
 
 
-def _header(token: str | None) -> Mapping[str, str]:
-    if not token:
-        return {}
+def _header(token: str | SiteToken | None) -> Mapping[str, str]:
     # A token in the URL would cost a refused request each time.
-    return {"http.extraHeader": f"Authorization: Basic {base64.b64encode(f'swarm:{token}'.encode()).decode()}"}
+    match token:
+        case SiteToken(site, user, secret):
+            return {f"http.{site}.extraHeader": _authorize(user, secret)}
+        case str() if token:
+            return {"http.extraHeader": _authorize("swarm", token)}
+    return {}
+
+
+def _authorize(user: str, secret: str) -> str:
+    return f"Authorization: Basic {base64.b64encode(f'{user}:{secret}'.encode()).decode()}"

@@ -19,6 +19,7 @@ from typing import Literal
 from swarm.workspace.checkouts import READERS
 from swarm.workspace.git_command import locked
 from swarm.workspace.histories import remove_histories
+from swarm.workspace.remotes import remove_repositories
 from swarm.workspace.spares import FOLDER
 
 FORGOTTEN_SECONDS = 3_600.0
@@ -119,6 +120,7 @@ def _unread(git_dir: Path) -> Iterator[None]:
 def remove_leftovers(checkouts: Path, *, spares: bool = False) -> None:
     """Finish removals of dead processes, and remove spare checkouts and histories unused for long; with `spares`, all of them."""
     remove_histories(checkouts, every=spares)
+    remove_repositories(checkouts, every=spares)
     ready = checkouts / FOLDER
     for left in [*checkouts.glob(f"{_ASIDE}*"), *ready.glob("*")]:
         with suppress(OSError):

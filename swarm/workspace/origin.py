@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -289,13 +289,17 @@ def _read(folder: Path, name: str) -> str:
 
 
 def _read_tags(git: GitFolders) -> dict[str, str]:
-    """Return the newest tags of the history that is checked out."""
+    return list_tags(lambda *words: ask(git, git.top, *words), "HEAD")
+
+
+def list_tags(answer: Callable[..., bytes | None], commit: str) -> dict[str, str]:
+    """Return the newest tags of a commit's history; `answer` runs a command of Git there."""
     shown = "%(objecttype) %(objectname) %(refname:strip=2)"
-    words = ["for-each-ref", "--merged=HEAD", "--sort=-creatordate", f"--count={_MOST_TAGS}", f"--format={shown}"]
-    listed, found = ask(git, git.top, *words, "refs/tags") or b"", {}
+    words = ["for-each-ref", f"--merged={commit}", "--sort=-creatordate", f"--count={_MOST_TAGS}", f"--format={shown}"]
+    listed, found = answer(*words, "refs/tags") or b"", {}
     for line in listed.decode("utf-8", "surrogateescape").splitlines():
         kind, object_id, name = line.split(" ", 2)
-        text = object_id.encode() if kind == "commit" else ask(git, git.top, "cat-file", "tag", object_id)
+        text = object_id.encode() if kind == "commit" else answer("cat-file", "tag", object_id)
         with suppress(UnicodeDecodeError):
             found[name] = (text or b"").decode()
     return {name: text for name, text in found.items() if text}

@@ -26,7 +26,7 @@ from typing import Any
 from swarm.core.errors import GitFailed, ToolError
 from swarm.workspace.changes import Changes, LeftOut, is_empty, look, sort_changes
 from swarm.workspace.files import opened_folder
-from swarm.workspace.git_command import call_git, locked
+from swarm.workspace.git_command import SiteToken, call_git, locked
 from swarm.workspace.inner import make_inner, mark_shallow, take_commits, take_history
 from swarm.workspace.origin import Standing, find_git, list_held, read_copy, read_standing
 
@@ -439,7 +439,7 @@ class Repository:
         self,
         url: str,
         ref_or_commit: str,
-        token: str | None = None,
+        token: str | SiteToken | None = None,
         *,
         seconds: float = NETWORK_SECONDS,
         anew: bool = False,

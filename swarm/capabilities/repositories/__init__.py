@@ -1,0 +1,16 @@
+"""A capability: jobs that work on a repository of another server, and push a branch with a pull request."""
+
+from __future__ import annotations
+
+from swarm.core.capabilities import Capability, StepRow
+
+CAPABILITY = Capability(
+    steps=(
+        StepRow(
+            "repositories",
+            "swarm.capabilities.repositories.step:RepositoryStep",
+            lambda segment: segment.spec.repository is not None and segment.spec.parent_id is None,
+        ),
+    ),
+    worker="swarm.capabilities.repositories.worker:ForgesOfWorker",
+)

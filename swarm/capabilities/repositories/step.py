@@ -1,0 +1,224 @@
+"""The root of a job that works on a repository: it fetches the files first, and pushes a branch before its end.
+
+Both can be repeated after a crash at any instruction. The beginning is one commit, which the first worker that finishes writes into the
+agent's record; then the agent is claimed again. The end notes a commit before it pushes it, so the branch is always at a noted commit, or
+somebody else has moved it. A pull request is looked for before it is made, and its server allows one for a branch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from swarm.agent.decision import Action, End
+from swarm.agent.entries import Finished
+from swarm.agent.journaled import Condition
+from swarm.agent.spec import JobRepository
+from swarm.capabilities.repositories.pull_requests import PullRequests
+from swarm.capabilities.repositories.pushes import Pushed, Pushes
+from swarm.capabilities.repositories.words import write_text, write_title
+from swarm.core.errors import GitFailed
+from swarm.core.log import EventLog
+from swarm.permissions.arrivals import find_arrivals
+from swarm.runtime.steps import Again, Step, Turn
+from swarm.workspace.checkouts import job_url, make_in_folder, open_checkout
+from swarm.workspace.copies import Copies
+from swarm.workspace.histories import find_root, root_ref
+from swarm.workspace.merge import list_changes, read_blob
+from swarm.workspace.remotes import Found, begin, fetch_beginning, find_branch, push_branch, resolve, token_for
+from swarm.workspace.repository import Repository
+from swarm.workspace.result import Result
+from swarm.workspace.sites import LOCAL, Site, find_site
+
+if TYPE_CHECKING:
+    from swarm.runtime.parts import Parts
+
+log = EventLog("swarm.repositories")
+TRY_AGAIN_SECONDS = 15.0
+BEGIN_SECONDS = 600.0
+"""How long after its order a job's repository may be out of reach."""
+PUSH_SECONDS = 1_800.0
+"""How long the end waits for the server."""
+_TEMPORARY = ("away", "disk", "full")
+
+
+class RepositoryStep(Step):
+    """The repository of a running root."""
+
+    takes = (End,)
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        spec = self.segment.spec
+        assert spec.repository is not None
+        self._wanted: JobRepository = spec.repository
+        self._pushes = Pushes(self.segment.store.keyspace, self.segment.claim)
+        self._copies = Copies(self.segment.settings.checkouts_folder(), spec.job_id)
+        self._done_at = -1
+        """The length of the journal whose end is settled."""
+
+    @property
+    def _site(self) -> Site:
+        found = find_site(self.segment.settings, self._wanted.url)
+        if found is None:
+            raise GitFailed(f"SWARM_FORGES does not name {self._wanted.site} on this worker; add it there", "denied")
+        return found
+
+    @property
+    def _branch(self) -> str:
+        return self._wanted.branch or f"swarm/{self.segment.spec.job_id}"
+
+    @property
+    def _repository(self) -> Repository:
+        spec, checkouts = self.segment.spec, self.segment.settings.checkouts_folder()
+        return open_checkout(checkouts, spec.job_id, spec.agent_id, Path(spec.workspace))
+
+    # -- the beginning -------------------------------------------------------------------------------------
+
+    def before_segment(self) -> Turn:
+        segment, spec = self.segment, self.segment.spec
+        if spec.base:
+            return None
+        try:
+            base = self._begin()
+        except GitFailed as error:
+            waited = segment.claim.now() - spec.created_at
+            if error.trouble in _TEMPORARY and waited < BEGIN_SECONDS:
+                log.warning("repository.away", job_id=spec.job_id, why=error)
+                segment.store.events.show_activity(segment.claim, f"waits for its repository ({error})"[:300])
+                with segment.stop.waiting():
+                    segment.stop.event.wait(TRY_AGAIN_SECONDS / 5)
+                segment.stop.check()
+                return Again("its repository is out of reach")
+            return Finished(state="failed", reason=f"the job has no files to work on: {error}")
+        self._pushes.begin_from(segment.claim.spec.model_copy(update={"base": base}), "")
+        return Again("its repository is fetched")
+
+    def _begin(self) -> str:
+        """Fetch the repository, and make the commit that the job's files begin as."""
+        segment, spec, wanted, site = self.segment, self.segment.spec, self._wanted, self._site
+        self._check_push(site)
+        if site.name == LOCAL and (why := segment.ceiling.refuse_workspace(wanted.url.removeprefix("file://"), "here")):
+            raise GitFailed(why, "denied")
+        found = Found(wanted.commit, wanted.target) if wanted.commit else resolve(wanted.url, wanted.ref, site)
+        repository = self._repository
+        standing = fetch_beginning(segment.settings, repository, wanted.url, found, wanted.ref, site)
+        base = begin(repository, standing, {"job": spec.job_id, "agent": spec.agent_id})
+        if spec.files is not None and spec.is_carried:
+            url, token = job_url(spec.files.hub, spec.job_id), segment.settings.hub_token
+            token = token if spec.files.hub == segment.settings.hub else None
+            make_in_folder(url)
+            root = find_root(repository, base)
+            ref = f"refs/swarm/{spec.agent_id}/0-{base[:12]}"
+            repository.push(url, base, ref, token, seconds=PUSH_SECONDS, also={root_ref(root): root})
+        else:
+            self._copies.name(spec.agent_id, "base", base)
+        return base
+
+    def _check_push(self, site: Site) -> None:
+        """Raise `GitFailed` now, not at the end, if the order needs a token that is not there."""
+        if self._wanted.pull_request and not site.kind:
+            raise GitFailed(
+                f'SWARM_FORGES does not say what {site.name} is on this worker; use "github:", "gitlab:" or "gitea:"',
+                "denied",
+            )
+        if self._wanted.pull_request and not site.secret:
+            raise GitFailed(f"a pull request at {site.name} needs a token: {site.lack}", "denied")
+
+    # -- the end -------------------------------------------------------------------------------------------
+
+    def due(self, action: Action) -> Callable[[], Turn] | None:
+        if not isinstance(action, End) or action.finished.state != "completed":
+            return None
+        finished = action.finished
+        return None if self._done_at == self.segment.history.length else lambda: self._deliver(finished)
+
+    def _deliver(self, finished: Finished) -> Turn:
+        """Bring the work to the server; wait a while for one that is out of reach, and else note why the work is not there."""
+        segment, pushed = self.segment, self._pushes.read()
+        try:
+            self._push(pushed, finished)
+        except GitFailed as error:
+            now = segment.claim.now()
+            since = pushed.since or now
+            if error.trouble in _TEMPORARY and now - since < PUSH_SECONDS and not self.parts.draining():
+                # The noted commits may have grown.
+                self._pushes.note(self._pushes.read().model_copy(update={"since": since}), unpushed=str(error))
+                return Condition(until=now + TRY_AGAIN_SECONDS)
+            log.warning("repository.not_pushed", job_id=segment.spec.job_id, why=error)
+            latest = self._pushes.read().model_copy(update={"since": 0.0})
+            self._pushes.note(
+                latest, unpushed=f"{error}; `swarm apply {segment.spec.job_id} --into DIR` applies the work to a clone"
+            )
+        self._done_at = segment.history.length
+        return None
+
+    def _push(self, pushed: Pushed, finished: Finished) -> None:
+        segment, site, wanted = self.segment, self._site, self._wanted
+        snapshot = self._keep()
+        commit = self._make_commit(pushed, snapshot)
+        branch = self._branch
+        if not commit:
+            self._pushes.note(pushed.model_copy(update={"since": 0.0}), unpushed="")
+            return
+        there = find_branch(wanted.url, branch, site)
+        if there != commit:
+            if there and there not in pushed.commits:
+                raise GitFailed(
+                    f"the branch {branch} of {wanted.url} is at {there[:12]}, which this job did not push", "refused"
+                )
+            pushed = pushed.model_copy(update={"commits": (*pushed.commits[-50:], commit)})
+            self._pushes.note(pushed)
+            push_branch(self._copies.store, wanted.url, commit, branch, there, site)
+            log.info("repository.pushed", job_id=segment.spec.job_id, branch=branch, commit=commit)
+        pushed = pushed.model_copy(update={"commit": commit, "snapshot": snapshot, "since": 0.0})
+        self._pushes.note(pushed, branch=branch, unpushed="")
+        if wanted.pull_request:
+            self._request(pushed, finished)
+
+    def _request(self, pushed: Pushed, finished: Finished) -> None:
+        """Open the pull request of the pushed branch, or bring its text up to date."""
+        segment, wanted = self.segment, self._wanted
+        requests, job = PullRequests(self._site, wanted.url), segment.store.jobs.get(segment.spec.job_id)
+        text = write_text(job, finished.text, job.verdicts, self._find_risky())
+        if pushed.number:
+            known, is_open = requests.get(pushed.number)
+            if not is_open:
+                raise GitFailed(f"the branch is pushed, but its pull request {known.address} is closed", "failed")
+        else:
+            target = wanted.target or resolve(wanted.url, wanted.ref, self._site).target
+            known = requests.open(self._branch, target, write_title(job), text)
+        requests.rewrite(known, text)
+        self._pushes.note(pushed.model_copy(update={"number": known.number}), pull_request=known.address)
+
+    def _find_risky(self) -> dict[str, str]:
+        """The changed files that programs outside of a sandbox obey, and links that lead out, with reasons."""
+        spec, store = self.segment.spec, self._copies.store
+        changes = list_changes(store, spec.base, self._keep())
+        return find_arrivals(changes, Path(spec.workspace), lambda one: read_blob(store, one.new_id))
+
+    def _keep(self) -> str:
+        """Return a commit with the files as they are now."""
+        return self.segment.history.commit if self.segment.spec.is_carried else self.parts.isolation.keep("end")
+
+    def _make_commit(self, pushed: Pushed, snapshot: str) -> str:
+        """Commit the work on the last pushed commit, else on the one that the job began from; empty if there is no work."""
+        spec, repository = self.segment.spec, self._repository
+        job = self.segment.store.jobs.get(spec.job_id)
+        base, head = spec.base, ""
+        if pushed.commit and (repository.has(pushed.commit) or self._fetch_pushed(repository, pushed.commit)):
+            base, head = pushed.snapshot, pushed.commit
+        if base != spec.base and not self._copies.has(base):
+            self.parts.files.bring(base)
+        result = Result(self._copies, repository, job, base, snapshot)
+        began, ended = result.history
+        commit = result.put_on(head or began, ended, began=began)
+        return "" if commit == began else commit
+
+    def _fetch_pushed(self, repository: Repository, commit: str) -> bool:
+        """Fetch another host's push; False if the branch was removed or replaced since."""
+        if not find_branch(self._wanted.url, self._branch, self._site):
+            return False
+        repository.fetch(self._wanted.url, f"refs/heads/{self._branch}", token_for(self._site))
+        return repository.has(commit)

@@ -1,0 +1,55 @@
+"""The text of a pull request, from a job's records, and that of a review for an agent. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from swarm.capabilities.repositories.forges import Comment
+from swarm.core.records import JobView, VerdictView
+
+MOST_CHARACTERS = 50_000
+"""GitHub takes 65,536 characters."""
+MOST_TITLE = 200
+
+
+def write_title(job: JobView) -> str:
+    """Return the title of a job's pull request."""
+    return job.title[:MOST_TITLE] or job.id
+
+
+def write_text(job: JobView, answer: str, verdicts: Sequence[VerdictView], risky: Mapping[str, str]) -> str:
+    """Return the answer, the results of checks, files to look at first, the cost, and how to go on."""
+    parts = [_cut(answer.strip() or "The job left no text.")]
+    if verdicts:
+        lines = [f"- {one.headline}: {' '.join(one.summary.split())[:300]}" for one in verdicts]
+        parts.append("\n".join(["**Checks**", "", *lines]))
+    if risky:
+        lines = [f"- `{path}`: {why}" for path, why in sorted(risky.items())[:50]]
+        parts.append("\n".join(["**Look at these first:** programs outside of the change obey them", "", *lines]))
+    cost = "" if job.cost_usd is None or job.rehearsed else f", ${job.cost_usd:.2f}"
+    tokens = f"{job.usage.total_tokens:,} tokens"
+    parts.append(
+        f"<sub>`{job.id}`: {job.agents} agents, {tokens}{cost}. "
+        f'`swarm send {job.id} "…"` goes on here; `swarm send {job.id} --review` takes in the review.</sub>'
+    )
+    return "\n\n".join(parts)
+
+
+def _cut(text: str) -> str:
+    return (
+        text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}\n\n… (cut; `swarm result` has all of it)"
+    )
+
+
+def write_review(address: str, comments: Sequence[Comment]) -> str:
+    """Return the unresolved comments of a pull request as one message."""
+    if not comments:
+        return f"The pull request {address} has no unresolved review comments."
+    told = [f"Unresolved review comments of {address}, as their authors wrote them:"]
+    for one in comments:
+        told.append(f"- {one.author}{f' at {one.place}' if one.place else ''}:\n{_quote(one.text)}")
+    return "\n\n".join(told)
+
+
+def _quote(text: str) -> str:
+    return "\n".join(f"  > {line}" for line in text.strip().splitlines())

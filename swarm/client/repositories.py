@@ -1,0 +1,63 @@
+"""The repository of an order. Its server is asked early if this machine can, so a mistake appears at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from swarm.agent.spec import JobRepository
+from swarm.client.order import Order
+from swarm.core.errors import BeyondCeiling, ConfigurationError, GitFailed, NoSuchRef
+from swarm.core.ids import root_agent_id
+from swarm.core.settings import Settings
+from swarm.permissions.ceiling import Ceiling
+from swarm.workspace.checkouts import place_checkout
+from swarm.workspace.remotes import resolve
+from swarm.workspace.sites import check_ref, find_site, name_of, read_name
+
+_ASK_SECONDS = 10.0
+
+
+def find_repository(order: Order, settings: Settings, ceiling: Ceiling) -> JobRepository | None:
+    """Return the repository that an order names, if any. Raises `ConfigurationError`, `BeyondCeiling`."""
+    if order.repo is None:
+        if order.branch is not None or order.pr:
+            raise ConfigurationError(
+                "a branch or a pull request needs a repository; name it with --repo, or use `swarm apply --branch`"
+            )
+        return None
+    if str(order.workspace) != ".":
+        raise ConfigurationError("a job works on a repository or in a workspace; give one of --repo and --workspace")
+    url, ref = read_name(order.repo)
+    if ceiling.workspaces:
+        below = f"only folders below {', '.join(map(str, ceiling.workspaces))}"
+        raise BeyondCeiling("repo", url, below, "`swarm keys add NAME` without --workspace")
+    branch = check_ref(order.branch or "")
+    asked = JobRepository(url=url, ref=ref, branch=branch, pull_request=order.pr)
+    return _ask(asked, settings)
+
+
+def _ask(asked: JobRepository, settings: Settings) -> JobRepository:
+    # The workers of this machine can do what this process can; others may reach more.
+    is_local, site = settings.redis_url is None, find_site(settings, asked.url)
+    if site is None:
+        if is_local:
+            raise ConfigurationError(
+                f'SWARM_FORGES does not name {asked.site}; add it: {{"{asked.site}": "gitea:VARIABLE"}}'
+            )
+        return asked
+    if is_local and asked.pull_request and not site.kind:
+        raise ConfigurationError(
+            f'SWARM_FORGES does not say what {site.name} is; a pull request needs "github:", "gitlab:" or "gitea:" there'
+        )
+    try:
+        found = resolve(asked.url, asked.ref, site, seconds=_ASK_SECONDS)
+    except GitFailed as error:
+        if isinstance(error, NoSuchRef) or (is_local and error.trouble in ("missing", "denied")):
+            raise ConfigurationError(str(error)) from None
+        return asked
+    return asked.model_copy(update={"commit": found.commit, "target": found.target})
+
+
+def place_repository(repository: JobRepository, job_id: str, settings: Settings) -> Path:
+    """Return the place of the first agent's copy."""
+    return place_checkout(settings.checkouts_folder(), root_agent_id(job_id), name_of(repository.url))
