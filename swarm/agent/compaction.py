@@ -16,7 +16,7 @@ from swarm.agent.history import History
 TURNS_BETWEEN = 3
 MAX_FAILURES = 3
 SUMMARY_TOKENS = 16_000
-"""Longest summary, including the thinking about it."""
+"""Longest summary in a large window, including the thinking about it."""
 _SPARE_TOKENS = 20_000
 """Reserve in the model's context beside the reply, for the next results and errors of the estimate."""
 _FIRST_PLACE = 2
@@ -44,6 +44,11 @@ class ContextBounds:
     window: int
     """The model's context window, in tokens."""
     wanted: WantedSummary | None = None
+
+    @property
+    def summary(self) -> int:
+        """The longest summary, in tokens: a small window leaves less for it."""
+        return min(SUMMARY_TOKENS, self.window // 4)
 
 
 @dataclass(frozen=True)
@@ -77,7 +82,7 @@ def find_cut(history: History, bounds: ContextBounds) -> int:
 
     The cut comes as late as possible: a late turn costs no more than an early one.
     """
-    room, again, found = bounds.window - SUMMARY_TOKENS, history.context.earlier, 0
+    room, again, found = bounds.window - bounds.summary, history.context.earlier, 0
     for kept, cut in enumerate(reversed(history.context.cuts), 1):
         if cut.place >= _FIRST_PLACE and cut.tokens <= room and history.messages[cut.place - 1]["role"] == "user":
             found = kept

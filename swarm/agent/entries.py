@@ -19,6 +19,7 @@ from swarm.core.plain import clean
 from swarm.core.records import Charge, EndState, VerdictView
 from swarm.definitions.model import PermissionMode
 from swarm.models import Block
+from swarm.models.facts import ModelFacts
 
 
 class Started(Journaled):
@@ -66,6 +67,8 @@ class Assistant(Journaled, Charge):
     request_id: str | None = None
     request_sha: str = ""
     """SHA-256 of the request's body, in hexadecimal."""
+    facts: ModelFacts | None = None
+    """Told facts about the model that shaped the request."""
     duration_seconds: float = 0.0
 
 

@@ -59,6 +59,8 @@ from swarm.definitions.tools import Kind, row_of
 from swarm.models import Block
 
 BAD_IMAGE = "bad_image"
+UNFIT = "unfit"
+"""A refusal that told facts about the model: the next request is fit."""
 """Error kind: the model's server cannot use an image of the conversation."""
 LOST = "lost"
 """Error kind: the reply was lost with its worker or its run. It says nothing about the model, so it is no failure to wait after."""

@@ -37,6 +37,7 @@ from swarm.local.server_binary import find_server
 from swarm.local.stack import has_worker
 from swarm.models.catalogue import context_tokens, price_of, resolve_model
 from swarm.models.connection import find_credentials
+from swarm.models.facts import ModelFacts
 from swarm.permissions.sandbox import Backend, choose_backend
 from swarm.store.callbacks import NAME_BROKER, Callbacks, explain_stranded
 from swarm.store.connection import hide_password, ping_server
@@ -302,20 +303,20 @@ def _check_models(settings: Settings) -> Check:
     try:
         used = {settings.model, settings.small_model}
         models = {resolve_model(name, default=name, parent=None, prices_file=file) for name in used}
-        told: dict[str, int] = {}
+        told: dict[str, ModelFacts] = {}
         if read_redis_status(settings).running:
             swarm = Swarm(settings)
             models |= {
                 model for used_then in ModelStore(swarm.store.keyspace).spending().values() for model in used_then
             } - {REHEARSAL}
-            told = ModelStore(swarm.store.keyspace).windows()
+            told = ModelStore(swarm.store.keyspace).all_facts()
     except _TROUBLE as error:
         return Check("models", False, "unknown", str(error), needed=False)
     faults = [f"{model} has no price" for model in sorted(models) if price_of(model, prices_file=file) is None]
-    for name, tokens in sorted(told.items()):
+    for name, facts in sorted(told.items()):
         known = context_tokens(name.partition(" at ")[0], prices_file=file)
-        if tokens < known:
-            faults.append(f"{name} holds {tokens:,} tokens, by its provider, and {known:,} by the table")
+        if facts.window is not None and facts.window < known:
+            faults.append(f"{name} holds {facts.window:,} tokens, by its server, and {known:,} by the table")
     remedy = "give their `models:` rows the true values in the file of SWARM_PRICES_FILE"
     return Check("models", not faults, "; ".join(faults) or ", ".join(sorted(models)), remedy, needed=False)
 

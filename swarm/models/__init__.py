@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from pydantic import BaseModel, Field
 
 from swarm.core.records import Usage as Usage
+from swarm.models.facts import NO_FACTS, ModelFacts
 from swarm.models.limits import RateLimits as RateLimits
 
 Block = dict[str, Any]
@@ -35,6 +36,8 @@ class ModelRequest(BaseModel, frozen=True):
     effort: str | None = None
     summarize: str | None = None
     """Instructions for a summary of the messages, with which later requests begin instead."""
+    facts: ModelFacts = NO_FACTS
+    """Told facts about the model: the adapter leaves out the refused parts."""
     traceparent: str = ""
     """W3C trace header with the request's span, for the server's traces; no part of the body."""
     kept: dict[str, Any] = Field(default_factory=dict)

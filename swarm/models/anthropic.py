@@ -26,11 +26,11 @@ from swarm.models.connection import REHEARSAL_KEY, certificates, connect, is_loo
 from swarm.models.deferral import defer_sdk
 from swarm.models.encoder import Encoder
 from swarm.models.events import read_events
-from swarm.models.failures import credentials_failure, response_failure, stream_failure
+from swarm.models.failures import credentials_failure, response_failure, stream_failure, unusable_failure
 from swarm.models.limits import name_limit_class, read_limits
 from swarm.models.postings import Postings
-from swarm.models.reply import ReplyBuilder
-from swarm.models.request import build_request, holds_summary
+from swarm.models.reply import ReplyBuilder, split_message
+from swarm.models.request import build_request, fit, holds_summary
 
 if TYPE_CHECKING:
     from anthropic import Stream
@@ -211,7 +211,9 @@ class AnthropicModel:
                 )
             # Other providers move parts of the body elsewhere, so they need its fields.
             stream: Stream[RawMessageStreamEvent] = postings.client.messages.create(
-                **build_request(request, max_output=most), stream=True, extra_headers=_trace(request)
+                **fit(build_request(request, max_output=most), request.facts),
+                stream=True,
+                extra_headers=_trace(request),
             )
         except Exception as error:
             response = getattr(error, "response", None)
@@ -231,6 +233,10 @@ class AnthropicModel:
                 for typed in stream:
                     yield typed.model_dump(mode="json", exclude_unset=True, warnings=False)
                 return
+            kind = stream.response.headers.get("content-type", "text/event-stream").partition(";")[0]
+            if kind != "text/event-stream":
+                yield from self._read_whole(kind, stream.response.read(), model)
+                return
             for name, data in read_events(stream.response.iter_bytes()):
                 if name == b"error":
                     raise self._stream_failure(_parse_or_keep(data), model)
@@ -247,6 +253,19 @@ class AnthropicModel:
             if failure.kind == "connection":
                 failure = TransientModelError(f"the model's reply was cut off: {error}", kind="cut")
             raise failure from error
+
+    def _read_whole(self, kind: str, data: bytes, model: str) -> Iterator[Mapping[str, Any]]:
+        """Yield the events of a reply that the server gave in one piece, though it was asked for a stream."""
+        message = _parse_or_keep(data) if kind == "application/json" else None
+        if not isinstance(message, dict) or not isinstance(message.get("content"), list):
+            where = self._settings.base_url or f"the {self._settings.provider} API"
+            raise unusable_failure(
+                f"{where} answered with {kind}, which is no reply of the Messages API",
+                model=model,
+                provider=self._settings.provider,
+                aliases=describe_aliases(self._settings.prices_file),
+            )
+        return split_message(message)
 
     # -- the client ---------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from swarm.core.errors import ModelError
 from swarm.models import ModelRequest, Reply, Usage
 from swarm.models.failures import stream_failure
-from swarm.models.request import build_request, unmarked
+from swarm.models.request import build_request, fit, unmarked
 
 if TYPE_CHECKING:
     from anthropic import Anthropic
@@ -85,7 +85,7 @@ class BatchLane:
 
 def batch_body(request: ModelRequest, *, max_output: int) -> dict[str, Any]:
     """Build a request for a batch, without cache marks: those cost money and seldom help there."""
-    body = build_request(request, max_output=max_output)
+    body = fit(build_request(request, max_output=max_output), request.facts)
     body["messages"] = [
         {**message, "content": [unmarked(block) for block in message["content"]]} for message in body["messages"]
     ]

@@ -11,7 +11,7 @@ import json
 from typing import Any
 
 from swarm.models import Block, ModelRequest
-from swarm.models.request import bounded_output, is_silent, marks_of, sendable
+from swarm.models.request import bounded_output, build_request, fit, is_silent, marks_of, sendable, summary_order
 from swarm.models.request import marked as with_mark
 
 _encode_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
@@ -68,6 +68,9 @@ class Encoder:
 
     def encode(self, request: ModelRequest, *, max_output: int) -> bytes:
         """Encode a streaming request's body. Raises `ValueError` or `TypeError` for invalid JSON."""
+        if request.facts.lacks:
+            # Requests of the few servers that refuse a part are made anew each time.
+            return _encode(fit({**_whole(request, max_output), "stream": True}, request.facts))
         if request.messages is not self._messages:
             self._begin(request.messages)
         return b"".join(
@@ -81,8 +84,7 @@ class Encoder:
                 else b'"output_config":{"effort":%s},' % _encode_text(request.effort).encode(),
                 b""
                 if request.summarize is None
-                else b'"compaction":%s,'
-                % _encode_text({"type": "summarize", "instructions": request.summarize}).encode(),
+                else b'"compaction":%s,' % _encode_text(summary_order(request.summarize)).encode(),
                 b'"stream":true,"messages":[',
                 *self._conversation(),
                 b"]}",
@@ -132,6 +134,11 @@ class Encoder:
         self._count += len(parts)
         later = {id(block) for message in self._messages[self._count :] for block in message["content"]}
         self._blocks = {key: known for key, known in self._blocks.items() if key[0] in later}
+
+
+def _whole(request: ModelRequest, max_output: int) -> dict[str, Any]:
+    body = build_request(request, max_output=max_output)
+    return body if request.summarize is None else {**body, "compaction": summary_order(request.summarize)}
 
 
 def _head(request: ModelRequest) -> bytes:

@@ -14,6 +14,7 @@ This module judges the failure of a single request.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Mapping
@@ -74,11 +75,17 @@ _CODE_KINDS = {
 }
 # The API gives these neither a status nor a code; only the wording distinguishes them from a malformed request.
 _WORDINGS = (
-    (re.compile(r"prompt is too long|exceed(s|ed)? (the )?context (limit|window)", re.I), "too_large"),
+    (
+        re.compile(
+            r"(?:prompt|input) is too long|exceed(?:s|ed)? (?:the )?(?:available )?context (?:limit|window|size|length)"
+            r"|maximum context length|context length of only|maximum number of tokens allowed",
+            re.I,
+        ),
+        "too_large",
+    ),
     (re.compile(r"reached your specified .*usage limit|spend(ing)? limit", re.I), "spend_limit"),
     (re.compile(r"credit balance is too low", re.I), "billing"),
 )
-_WINDOW = re.compile(r"(?:prompt is too long|context (?:limit|window)).*?> *(\d[\d,]*)", re.I | re.DOTALL)
 _IMAGE = re.compile(r"\bimages?\b", re.I)
 _TRANSIENT_KINDS = frozenset({"rate_limit", "overloaded", "server", "timeout", "connection", "cut"})
 _LONGEST_DETAIL = 300
@@ -121,15 +128,14 @@ def stream_failure(body: object, *, model: str, provider: str, aliases: str) -> 
     return _permanent(kind, "in mid-reply", detail.message, model=model, provider=provider, aliases=aliases)
 
 
-def told_window(error: BaseException) -> int | None:
-    """The context window that a refusal tells: `prompt is too long: 210000 tokens > 200000 maximum`; None if it tells none."""
-    found = _WINDOW.search(str(error)) if isinstance(error, PermanentModelError) and error.kind == "too_large" else None
-    return int(found[1].replace(",", "")) if found else None
-
-
 def credentials_failure(provider: str, why: str = "") -> PermanentModelError:
     """Make the error for a request without credentials."""
     return _permanent("authentication", "", why, model="", provider=provider, aliases="")
+
+
+def unusable_failure(why: str, *, model: str, provider: str, aliases: str) -> PermanentModelError:
+    """Make the error for an answer that does not come from a server of the Messages API."""
+    return _permanent("not_found", "", why, model=model, provider=provider, aliases=aliases)
 
 
 def retry_after_seconds(headers: Mapping[str, str], now: float) -> float | None:
@@ -175,8 +181,8 @@ def _read_body(body: object) -> _Detail:
     error: Any = body.get("error") if isinstance(body, dict) else None
     if not isinstance(error, dict):
         # A plain text, or the flatter shapes of other platforms and proxies.
-        text = body.get("message") or error if isinstance(body, dict) else body
-        return _Detail("", "", _one_line(text) if isinstance(text, str) else "")
+        text = body.get("message") or error or body.get("detail") if isinstance(body, dict) else body
+        return _Detail("", "", _one_line(text if isinstance(text, str) else json.dumps(text)) if text else "")
     details = error.get("details")
     code = details.get("error_code") if isinstance(details, dict) else None
     return _Detail(str(error.get("type") or ""), str(code or ""), _one_line(str(error.get("message") or "")))

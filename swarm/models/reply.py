@@ -5,7 +5,7 @@ Works on the events' plain JSON, so blocks and fields newer than this code pass 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
 from pydantic import ValidationError
@@ -41,6 +41,16 @@ def tell_apart(content: Sequence[Block], known: Set[str], turn: int) -> list[Blo
             block = block if call_id == block.get("id") else {**block, "id": call_id}
         told.append(block)
     return told
+
+
+def split_message(message: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the events of which a whole message would have been streamed."""
+    yield {"type": "message_start", "message": message}
+    for index, block in enumerate(message["content"]):
+        yield {"type": "content_block_start", "index": index, "content_block": block}
+        yield {"type": "content_block_stop", "index": index}
+    yield {"type": "message_delta", "delta": {"stop_reason": message.get("stop_reason")}, "usage": message.get("usage")}
+    yield {"type": "message_stop"}
 
 
 class ReplyBuilder:
@@ -82,13 +92,15 @@ class ReplyBuilder:
 
     def finish(self, request_id: str | None, request_sha: str = "") -> Reply | None:
         """The whole reply, or None if the stream ended before the reply did."""
-        if not self._stopped or self._stop_reason is None:
+        if not self._stopped or not (self._stop_reason or self._blocks):
             return None
         for index in list(self._pieces):
             self._end_block(index)
+        # Some servers name no reason for a whole reply.
+        calls = any(block.get("type") == "tool_use" for block in self._blocks.values())
         return Reply(
             content=[clean(self._blocks[index]) for index in sorted(self._blocks)],
-            stop_reason=self._stop_reason,
+            stop_reason=self._stop_reason or ("tool_use" if calls else "end_turn"),
             usage=Usage(**self._usage) if self._beside is None else Usage(**self._usage) + self._beside,
             model=self._model,
             request_id=request_id,

@@ -13,9 +13,11 @@ history of n turns read all but its newest turn from the cache:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from swarm.models import Block, ModelRequest
+from swarm.models.facts import ModelFacts, Part
 
 LOOKBACK_BLOCKS = 20
 """How many blocks, the marked one included, the server looks back from a mark for an entry."""
@@ -58,6 +60,11 @@ def build_request(request: ModelRequest, *, max_output: int) -> dict[str, Any]:
     return body
 
 
+def summary_order(instructions: str) -> dict[str, Any]:
+    """The part of a request that asks for a summary instead of a reply."""
+    return {"type": "summarize", "instructions": instructions}
+
+
 def holds_summary(messages: list[dict[str, Any]]) -> bool:
     """Whether the conversation begins with a summary of earlier messages."""
     content = messages[0]["content"] if messages else ""
@@ -65,8 +72,8 @@ def holds_summary(messages: list[dict[str, Any]]) -> bool:
 
 
 def bounded_output(request: ModelRequest, max_output: int) -> int:
-    """The longest reply to ask for, given the most that the model can write."""
-    return max(1, min(request.max_tokens, max_output))
+    """The longest reply to ask for, given the most that the table says the model can write."""
+    return max(1, min(request.max_tokens, max_output, request.facts.max_output or max_output))
 
 
 def sendable(message: dict[str, Any]) -> dict[str, Any]:
@@ -155,3 +162,38 @@ def marked(block: Block) -> Block:
 def unmarked(block: Block) -> Block:
     """The block without a prompt cache mark."""
     return {key: value for key, value in block.items() if key != "cache_control"} if "cache_control" in block else block
+
+
+def fit(body: dict[str, Any], facts: ModelFacts) -> dict[str, Any]:
+    """Return a request's body without the parts that its server refuses."""
+    for part in facts.lacks:
+        body = _REMOVALS[part](body)
+    return body
+
+
+def _without_marks(body: dict[str, Any]) -> dict[str, Any]:
+    plain: dict[str, Any] = {
+        name: [unmarked(part) for part in body[name]] for name in ("system", "tools") if name in body
+    }
+    messages = [{**message, "content": [*map(unmarked, message["content"])]} for message in body["messages"]]
+    return {**body, **plain, "messages": messages}
+
+
+def _without_thinking(body: dict[str, Any]) -> dict[str, Any]:
+    kept = [
+        {**message, "content": [block for block in message["content"] if "thinking" not in block["type"]]}
+        for message in body["messages"]
+    ]
+    return {**body, "messages": [message for message in kept if message["content"]]}
+
+
+def _without(name: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    return lambda body: {key: value for key, value in body.items() if key != name}
+
+
+_REMOVALS: dict[Part, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "cache_control": _without_marks,
+    "effort": _without("output_config"),
+    "thinking": _without_thinking,
+    "tool_choice": _without("tool_choice"),
+}

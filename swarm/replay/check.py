@@ -14,8 +14,9 @@ from swarm.agent.history import History, fold
 from swarm.models import ModelRequest
 from swarm.models.catalogue import max_output
 from swarm.models.encoder import Encoder
+from swarm.models.facts import NO_FACTS
 from swarm.replay.past import Past
-from swarm.runtime.budget import Prices, reply_room
+from swarm.runtime.budget import Sizes, reply_room
 
 
 @dataclass(frozen=True)
@@ -50,12 +51,14 @@ def _compare(history: History, reply: Assistant, prices_file: Path | None) -> Li
     spec = history.spec
     if not reply.request_sha or spec is None:
         return "unknown"
+    facts = reply.facts or NO_FACTS
     request = ModelRequest.model_construct(
         model=spec.model,
         system=history.system,
         messages=history.messages,
         tools=history.tools,
-        max_tokens=reply_room(history, Prices(spec.model, prices_file)),
+        max_tokens=reply_room(history, Sizes.of(spec.model, facts, prices_file)),
+        facts=facts,
         tools_allowed=history.final_answer is None,
         effort=spec.definition.effort,
         summarize=None,

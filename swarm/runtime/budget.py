@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple, Self
 
 from swarm.agent.history import History
 from swarm.core.records import Charge
 from swarm.models import Told, Usage
 from swarm.models.catalogue import charge_for, context_tokens, cost_usd, max_output
+from swarm.models.facts import ModelFacts
 from swarm.store.values import NANO, Reservation
 
 MAX_REPLY_TOKENS = 32_000
@@ -26,8 +28,27 @@ GRADER = Usage(cache_creation_input_tokens=12_000, cache_read_input_tokens=30_00
 """A grader's usual usage: some turns with a look at the work …"""
 MOST_FOR_GRADER = 0.2
 """… limited to this share of a limit."""
+_ESTIMATE_ERROR = 0.05
+"""Part of a told window that is left to errors of our estimate of a prompt."""
 CACHE_SECONDS = 240.0
 """How long a conversation surely stays in the prompt cache after a reply."""
+
+
+class Sizes(NamedTuple):
+    """Sizes of one model, in tokens."""
+
+    window: int
+    """The most of a request and its reply together."""
+    reply: int
+    """The most that a reply is given."""
+
+    @classmethod
+    def of(cls, model: str, facts: ModelFacts, prices_file: Path | None) -> Self:
+        """The sizes by the table of models, or smaller ones that the server told."""
+        window, output = context_tokens(model, prices_file=prices_file), max_output(model, prices_file=prices_file)
+        # Servers that count the longest reply with the prompt refuse what exceeds the window by one token.
+        told = window if facts.window is None else facts.window - round(facts.window * _ESTIMATE_ERROR)
+        return cls(min(window, told), min(MAX_REPLY_TOKENS, output, facts.max_output or output))
 
 
 @dataclass(frozen=True)
@@ -118,12 +139,11 @@ def _closing(history: History, prices: Prices, children: int) -> tuple[Usage, in
     return warm, cost
 
 
-def reply_room(history: History, prices: Prices, *, final: bool = False, granted: float = 1.0) -> int:
+def reply_room(history: History, sizes: Sizes, *, final: bool = False, granted: float = 1.0) -> int:
     """The longest reply that the model, its context and the granted share of the budget allow."""
-    window = context_tokens(prices.model, prices_file=prices.file) - history.tokens_to_send()
-    most = min(MAX_REPLY_TOKENS, max_output(prices.model, prices_file=prices.file))
-    if window < most:
-        most = max(LEAST_REPLY_TOKENS, window)
+    most, left = sizes.reply, sizes.window - history.tokens_to_send()
+    if left < most:
+        most = max(LEAST_REPLY_TOKENS, left)
     if granted < 1.0:
         least = LEAST_REPLY_TOKENS // 2 if final else LEAST_REPLY_TOKENS
         expected = LAST_REPLY_TOKENS if final else EXPECTED_REPLY_TOKENS

@@ -15,7 +15,7 @@ from swarm.agent.blocks import hold_image
 from swarm.agent.compaction import ContextBounds, WantedSummary, bounds_of
 from swarm.agent.decision import CallModel
 from swarm.agent.entries import Assistant, Finished, ModelFailed
-from swarm.agent.history import BAD_IMAGE, LOST, OVERFLOWED, History
+from swarm.agent.history import BAD_IMAGE, LOST, OVERFLOWED, UNFIT, History
 from swarm.agent.journaled import Condition
 from swarm.agent.needs import ANY_MODEL
 from swarm.core.errors import (
@@ -30,14 +30,23 @@ from swarm.core.ids import traceparent
 from swarm.core.log import EventLog
 from swarm.core.records import Charge
 from swarm.models import Block, ModelRequest, RateLimits, Reply, Usage
-from swarm.models.catalogue import charge_for, max_output, price_of
-from swarm.models.failures import backoff_seconds, told_window
+from swarm.models.catalogue import charge_for, price_of
+from swarm.models.facts import NO_FACTS, ModelFacts
+from swarm.models.failures import backoff_seconds
 from swarm.models.reply import tell_apart
-from swarm.runtime.budget import LEAST_SUMMARY_TOKENS, MAX_REPLY_TOKENS, Prices, charge_of, reply_room, reservation_for
+from swarm.runtime.budget import (
+    EXPECTED_REPLY_TOKENS,
+    LEAST_SUMMARY_TOKENS,
+    Prices,
+    Sizes,
+    charge_of,
+    reply_room,
+    reservation_for,
+)
+from swarm.runtime.facts import KnownFacts
 from swarm.runtime.segment import Segment
 from swarm.runtime.share import Gate
 from swarm.runtime.token_stream import TokenStream
-from swarm.runtime.window import Window
 from swarm.store.outage import REDIS_ERRORS
 from swarm.store.slots import CallEnd, Slot
 from swarm.store.values import NANO, Busy, Counters, OutOfBudget, Reservation
@@ -83,8 +92,8 @@ class ModelCall:
         self._words: TokenStream | None = None
         self._watched = False
         self._gate: Gate | None = None
-        self._bounds: dict[tuple[str, int], ContextBounds] = {}
-        self._window = Window(segment)
+        self._bounds: dict[tuple[str, Sizes], ContextBounds] = {}
+        self.facts = KnownFacts(segment)
 
     @property
     def _history(self) -> History:
@@ -95,12 +104,11 @@ class ModelCall:
         if self._history.last is None:
             return None
         wanted, prices, model = self._journal.wanted, self._settings.prices_file, self._spec.model
-        window = self._window.tokens(self._history.tokens_to_send())
-        if (known := self._bounds.get((wanted, window))) is None:
+        sizes = self.facts.sizes(model)
+        if (known := self._bounds.get((wanted, sizes))) is None:
             price = price_of(model, prices_file=prices)
-            known = self._bounds[wanted, window] = bounds_of(
-                window,
-                min(MAX_REPLY_TOKENS, max_output(model, prices_file=prices)),
+            known = self._bounds[wanted, sizes] = bounds_of(
+                *sizes,
                 most=self._settings.compact_tokens,
                 dearer_above=price.above.prompt_tokens if price is not None and price.above is not None else None,
                 wanted=WantedSummary(**json.loads(wanted)) if wanted else None,
@@ -121,6 +129,7 @@ class ModelCall:
                 tools_allowed=action.tools_allowed,
                 effort=self._spec.definition.effort,
                 kept=self._kept,
+                facts=self.facts.of(self._spec.model),
                 traceparent=traceparent(self._spec.job_id, self._spec.agent_id, self._journal.next_number),
             )
             began = time.monotonic()
@@ -136,16 +145,16 @@ class ModelCall:
             raise
         finally:
             self._watched, self._words = self._words is not None and self._words.watched, None
-        self.keep(reply, seconds=time.monotonic() - began)
+        self.keep(reply, seconds=time.monotonic() - began, facts=request.facts)
 
     def room(self, reserved: Reserved) -> int:
         """The most tokens that the next reply may have."""
-        return reserved.room or reply_room(self._history, self._prices)
+        return reserved.room or reply_room(self._history, self._sizes)
 
-    def keep(self, reply: Reply, *, seconds: float, price_share: float = 1.0) -> None:
-        """Journal a reply, with its duration, at that share of its price."""
+    def keep(self, reply: Reply, *, seconds: float, price_share: float = 1.0, facts: ModelFacts = NO_FACTS) -> None:
+        """Journal a reply, with its duration and the facts that shaped its request, at that share of its price."""
         if reply.stop_reason == OVERFLOWED:
-            self._window.learn(reply.usage.total_tokens)
+            self.facts.learn(self._spec.model, ModelFacts(window=reply.usage.total_tokens))
         content = tell_apart(reply.content, self._history.call_ids, self._history.turns)
         charge = self.charge(reply.model, reply.usage).scaled(price_share)
         entry = Assistant(
@@ -154,6 +163,7 @@ class ModelCall:
             **dict(charge),
             request_id=reply.request_id,
             request_sha=reply.request_sha,
+            facts=facts if facts is not NO_FACTS else None,
             duration_seconds=seconds,
         )
         self._journal.append(
@@ -170,9 +180,11 @@ class ModelCall:
         if self._spec.base_url is None and _is_the_workers(error):
             model = self._spec.model if isinstance(error, ModelError) and error.kind == "permission" else ANY_MODEL
             raise UnfitWorker(str(error), model)
-        if (window := told_window(error)) is not None:
-            self._window.learn(window)
         failed = describe_failure(self._history, error, self._segment.claim.now(), random.random())
+        learned = self.facts.learn(self._spec.model, error)
+        if learned and reply_room(self._history, self._sizes) >= EXPECTED_REPLY_TOKENS:
+            # The next request is another one: without the refused part, or with a shorter reply.
+            failed = failed.model_copy(update={"permanent": False, "error_kind": UNFIT})
         activity = "" if failed.permanent else f"waiting for the model ({failed.error_kind})"
         if activity:
             delay = max(0.0, failed.retry_at - self._segment.claim.now())
@@ -182,6 +194,10 @@ class ModelCall:
     def _settle_failure(self, failed: ModelFailed, charge: Charge, call: CallEnd | None, activity: str = "") -> None:
         entry = failed.model_copy(update=dict(charge))
         self._journal.append([entry], activity=activity, settle=self.reserves, call=call)
+
+    @property
+    def _sizes(self) -> Sizes:
+        return self.facts.sizes(self._spec.model)
 
     @property
     def _prices(self) -> Prices:
@@ -238,7 +254,7 @@ class ModelCall:
         if answer.used >= WARN_AT_SHARE and not self._history.warned and not final:
             # The note follows its prompt; the next step makes the request with it.
             self._journal.append([notes.nearly_used_up("tokens" if limits.max_tokens else "budget", answer.used)])
-        return Reserved(reply_room(self._history, self._prices, final=final, granted=answer.part))
+        return Reserved(reply_room(self._history, self._sizes, final=final, granted=answer.part))
 
     def _refused(self, answer: OutOfBudget, *, final: bool) -> Redirected | Finished:
         what = f"${answer.limit / NANO:.4f}" if answer.name == "budget" else f"{answer.limit:,} tokens"

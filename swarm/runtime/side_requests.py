@@ -12,11 +12,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from swarm.core.errors import ModelError, SwarmError, ToolError
+from swarm.core.errors import ModelError, PermanentModelError, SwarmError, ToolError
 from swarm.core.records import Charge, Usage
 from swarm.models import ModelRequest, Progress, RateLimits, Reply
 from swarm.models.catalogue import charge_for, cost_usd, resolve_model
 from swarm.runtime.budget import Prices, charge_of, reservation_aside
+from swarm.runtime.facts import KnownFacts
 from swarm.runtime.segment import Segment
 from swarm.runtime.share import end_of
 from swarm.store.slots import CallEnd
@@ -32,7 +33,24 @@ _SEARCH_USD = 0.01
 
 
 def complete_aside(segment: Segment, request: ModelRequest, tokens: int, on_progress: Progress | None = None) -> Reply:
-    """Make one attempt once limits allow it. Raises as `Model.complete`, and `Interrupted`."""
+    """Make one attempt once limits allow it, and another after a refusal that told facts.
+
+    Raises as `Model.complete`, and `Interrupted`.
+    """
+    facts = KnownFacts(segment)
+    try:
+        return _attempt(segment, _fitting(request, facts), tokens, on_progress)
+    except PermanentModelError as error:
+        if not facts.learn(request.model, error):
+            raise
+    return _attempt(segment, _fitting(request, facts), tokens, on_progress)
+
+
+def _fitting(request: ModelRequest, facts: KnownFacts) -> ModelRequest:
+    return request.model_copy(update={"facts": facts.of(request.model)})
+
+
+def _attempt(segment: Segment, request: ModelRequest, tokens: int, on_progress: Progress | None) -> Reply:
     limit_class, hook_state = segment.model.limit_class(request.model), [RateLimits()]
     wait = segment.store.rates.ask_aside(limit_class, tokens, _EXPECTED_OUTPUT)
     if wait > 0:

@@ -1,44 +1,65 @@
-"""The models' part of the store: the ledger of tokens and money, which `budgets_common.lua` writes, and context windows."""
+"""The models' part of the store: the ledger of tokens and money, which `budgets_common.lua` writes, and facts that servers told."""
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Mapping
 from datetime import date, timedelta
 
+from pydantic import ValidationError
+
 from swarm.core.records import COUNTERS, Counters
+from swarm.models.facts import NO_FACTS, ModelFacts
 from swarm.store.keyspace import Keyspace
 
 KEPT_DAYS = 400
 REHEARSAL = "rehearsal"
 """The model of calls that a script answered."""
 _FIRST = date(1970, 1, 1)
-WINDOW_SECONDS = 30 * 86_400
-"""How long told windows are remembered after the last one; then the table counts again."""
+FACTS_SECONDS = 30 * 86_400
+"""How long told facts are remembered after the last one; then the table counts again."""
+_READ_SECONDS = 60.0
+_READ_MODELS = 64
+
+_read: dict[tuple[str, str], tuple[float, ModelFacts]] = {}
+"""Facts that this process read, by key and model, and until when they count."""
 
 
 class ModelStore:
-    """Use and told windows of the fleet's models."""
+    """Use of the fleet's models, and what their servers told about them."""
 
     def __init__(self, keyspace: Keyspace) -> None:
         self._keyspace = keyspace
 
-    def note_window(self, model: str, tokens: int) -> None:
-        """Remember a context window that a provider told, for `WINDOW_SECONDS` from now."""
+    def add_facts(self, model: str, told: ModelFacts) -> None:
+        """Remember told facts about a model, for `FACTS_SECONDS` from now."""
+        key = self._keyspace.key("facts")
+        facts = _parse_facts(self._keyspace.client.hget(key, model)) + told
         with self._keyspace.client.pipeline(transaction=True) as pipeline:
-            pipeline.hset(self._keyspace.key("windows"), model, tokens)
-            pipeline.expire(self._keyspace.key("windows"), WINDOW_SECONDS)
+            pipeline.hset(key, model, facts.model_dump_json(exclude_defaults=True))
+            pipeline.expire(key, FACTS_SECONDS)
             pipeline.execute()
+        _read[key, model] = (time.monotonic() + _READ_SECONDS, facts)
 
-    def window(self, model: str) -> int | None:
-        """The context window that a provider told, in tokens."""
-        found = self._keyspace.client.hget(self._keyspace.key("windows"), model)
-        return None if found is None else int(found)
+    def facts(self, model: str) -> ModelFacts:
+        """The facts that a server told about a model, named `MODEL at SERVER`, or MODEL at the provider's own.
 
-    def windows(self) -> dict[str, int]:
-        """All context windows that providers told, in tokens, by model."""
-        found = self._keyspace.client.hgetall(self._keyspace.key("windows"))
-        return {model: int(tokens) for model, tokens in found.items()}
+        A process asks Redis now and then, not for each agent.
+        """
+        key = (self._keyspace.key("facts"), model)
+        known = _read.get(key)
+        if known is None or known[0] < time.monotonic():
+            if len(_read) >= _READ_MODELS:
+                _read.clear()
+            found = _parse_facts(self._keyspace.client.hget(*key))
+            known = _read[key] = (time.monotonic() + _READ_SECONDS, found)
+        return known[1]
+
+    def all_facts(self) -> dict[str, ModelFacts]:
+        """The facts that servers told, by model."""
+        found = self._keyspace.client.hgetall(self._keyspace.key("facts"))
+        return {model: _parse_facts(text) for model, text in found.items()}
 
     def spending(self) -> dict[date, dict[str, Counters]]:
         """The ledger by day, in UTC, and model, of the last `KEPT_DAYS` days. A day ends with the first sweep after midnight."""
@@ -72,3 +93,10 @@ def _subtract(after: Mapping[str, str], before: Mapping[str, str]) -> dict[str, 
         if counter in COUNTERS and (change := int(value) - int(before.get(field, 0))):
             used[model][counter] = change
     return {model: Counters(**counters) for model, counters in used.items()}
+
+
+def _parse_facts(text: str | None) -> ModelFacts:
+    try:
+        return NO_FACTS if text is None else ModelFacts.model_validate_json(text)
+    except ValidationError:  # of another release
+        return NO_FACTS

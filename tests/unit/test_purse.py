@@ -19,12 +19,14 @@ from swarm.core.errors import PermanentModelError, TransientModelError
 from swarm.definitions.catalogue import Catalogue
 from swarm.definitions.model import AgentDefinition
 from swarm.models import Usage
-from swarm.runtime.budget import Prices, reply_room, reservation_for
+from swarm.models.facts import NO_FACTS
+from swarm.runtime.budget import Prices, Sizes, reply_room, reservation_for
 from swarm.runtime.model_call import describe_failure
 from swarm.runtime.spawner import plan_children
 
 SONNET = "claude-sonnet-5-5"
 PRICES = Prices(SONNET, None)
+SIZES = Sizes.of(SONNET, NO_FACTS, None)
 
 
 def make_spec(**limits: object) -> AgentSpec:
@@ -79,9 +81,9 @@ def test_a_last_reply_is_asked_for_less_than_another_one_and_keeps_nothing_for_a
 
 def test_a_reply_is_no_longer_than_was_granted_or_than_the_context_has_room_for() -> None:
     history = begin()
-    assert reply_room(history, PRICES, granted=0.5) < reply_room(history, PRICES)
+    assert reply_room(history, SIZES, granted=0.5) < reply_room(history, SIZES)
     call(history, tokens=990_000)
-    assert reply_room(history, PRICES) <= 10_000
+    assert reply_room(history, SIZES) <= 10_000
 
 
 # -- a model that is away ------------------------------------------------------------------------------------------------

@@ -56,6 +56,7 @@ class BatchStep(Step):
             max_tokens=model_call.room(reserved),
             tools_allowed=action.tools_allowed,
             effort=spec.definition.effort,
+            facts=model_call.facts.of(spec.model),
         )
         # The id stays while the request does: a failed one is sent again under another id.
         name = f"{spec.agent_id}-{history.failures}"

@@ -88,19 +88,22 @@ class CompactionStep(Step):
             self._cut(action, Compacted(form="bare", state=self._restate(self._history.messages[-2:])))
             return True
         plan = self._plan(action)
+        bounds = self._call.bounds()
+        assert bounds is not None, "a compacted conversation has bounds"
+        most = bounds.summary
         tokens = cut_of(self._history, plan.kept).tokens or self._history.tokens_to_send()
         reservation = reservation_aside(
             tokens,
             Prices(plan.model, self._prices_file),
             cached=plan.cached,
-            most=SUMMARY_TOKENS,
+            most=most,
             # The text after the summary is shorter than the summarized part, so this is enough.
             closing=self._call.closing(0),
         )
         reserved = self._call.reserve(reservation)
         if not isinstance(reserved, Reserved):
             return awaited(reserved) or True
-        self._request(action, plan, focus, reserved.room or SUMMARY_TOKENS)
+        self._request(action, plan, focus, reserved.room or most)
         return True
 
     def _restate(self, tail: list[dict[str, Any]]) -> str:
@@ -155,6 +158,7 @@ class CompactionStep(Step):
             effort=self.segment.spec.definition.effort,
             summarize=instructions(focus) if plan.block else None,
             kept={},
+            facts=self._call.facts.of(plan.model),
             traceparent=traceparent(
                 self.segment.spec.job_id, self.segment.spec.agent_id, self.segment.journal.next_number
             ),

@@ -1,0 +1,52 @@
+"""Facts about models that their servers told: used for each request, and remembered by the whole fleet."""
+
+from __future__ import annotations
+
+from swarm.core.log import EventLog
+from swarm.models.facts import ModelFacts, read_refusal
+from swarm.runtime.budget import Sizes
+from swarm.runtime.segment import Segment
+from swarm.store.spending import ModelStore
+
+log = EventLog("swarm.facts")
+_SMALLEST_TOKENS = 2_000
+"""A smaller window or reply is a slip of the server's words: no agent could work in it."""
+
+
+class KnownFacts:
+    """The facts about models, as one segment's requests use them."""
+
+    def __init__(self, segment: Segment) -> None:
+        self._store, self._prices_file = ModelStore(segment.store.keyspace), segment.settings.prices_file
+        self._server = segment.spec.base_url or segment.settings.base_url
+        self._known: dict[str, tuple[ModelFacts, Sizes]] = {}
+
+    def of(self, model: str) -> ModelFacts:
+        """The facts about a model of the agent's server."""
+        return self._look_up(model)[0]
+
+    def sizes(self, model: str) -> Sizes:
+        """The sizes of a model of the agent's server."""
+        return self._look_up(model)[1]
+
+    def learn(self, model: str, told: ModelFacts | BaseException) -> bool:
+        """Remember the facts that a refusal or a reply told; False if none is new."""
+        facts = told if isinstance(told, ModelFacts) else read_refusal(told)
+        if min(facts.window or _SMALLEST_TOKENS, facts.max_output or _SMALLEST_TOKENS) < _SMALLEST_TOKENS:
+            return False
+        known, sizes = self._look_up(model)
+        if Sizes.of(model, known + facts, self._prices_file) == sizes and set(facts.lacks) <= set(known.lacks):
+            return False
+        log.warning("model.facts", model=self._name(model), **facts.model_dump(exclude_defaults=True))
+        self._store.add_facts(self._name(model), facts)
+        self._known.clear()
+        return True
+
+    def _look_up(self, model: str) -> tuple[ModelFacts, Sizes]:
+        if (known := self._known.get(model)) is None:
+            facts = self._store.facts(self._name(model))
+            known = self._known[model] = (facts, Sizes.of(model, facts, self._prices_file))
+        return known
+
+    def _name(self, model: str) -> str:
+        return f"{model} at {self._server}" if self._server else model
