@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
 from swarm.agent.entries import Advanced, Note, ToolFinished
-from swarm.core.plain import clean_text
+from swarm.core.errors import ConfigurationError
+from swarm.core.plain import clean_text, find_unfit
 from swarm.core.records import Limits
 from swarm.models import Block
 
@@ -17,11 +18,35 @@ _NOT_CONTENT = ("description", "timeout_seconds")
 """Parts of a call's input that do not change its result, so an edited program may change them."""
 
 
+MOST_CALL_CHARACTERS = 1_000_000
+"""Most of one call's input, as JSON."""
+MOST_CALLS_CHARACTERS = 16_000_000
+"""Most of all calls between two waits, which are one entry."""
+MOST_NOTES = 1_000
+"""Most notes between two waits. Further ones are left out."""
+MOST_VALUE_CHARACTERS = 4_000_000
+"""Most of a program's value, as JSON."""
+_MOST_ERROR_CHARACTERS = 20_000
+
+
 class ProgramEnd(NamedTuple):
     """The end of a program: its value, as JSON data, or its error."""
 
     value: Any = None
     error: str = ""
+
+
+def end_with(value: Any) -> ProgramEnd:
+    """Return a program's end with this value, JSON data; an error if it is too large to be kept."""
+    size = len(json.dumps(value, ensure_ascii=False))
+    if size > MOST_VALUE_CHARACTERS:
+        return fail_with(f"the value has {size:,} characters; a workflow can return at most {MOST_VALUE_CHARACTERS:,}")
+    return fail_with(f"the value cannot be kept: {fault}") if (fault := find_unfit(value)) else ProgramEnd(value)
+
+
+def fail_with(error: str) -> ProgramEnd:
+    """Return a program's end with an error, whose beginning is kept."""
+    return ProgramEnd(error=error[:_MOST_ERROR_CHARACTERS] or "it failed, and does not say why")
 
 
 @dataclass
@@ -40,13 +65,24 @@ class Desk:
     closed: bool = False
     """The segment has ended: clean-up code of the program asks for nothing."""
     _occurrences: Counter[str] = field(default_factory=Counter)
+    _size: int = 0
+    """Characters of the calls since the last entry."""
 
     def ask(self, tool: str, given: dict[str, Any]) -> str:
-        """Ask for a call, and return its id: the hash of its content, and its number among equal ones."""
+        """Ask for a call, and return its id: the hash of its content, and its number among equal ones.
+
+        Raises `ConfigurationError` for one that is too large."""
         if self.closed:
             raise RuntimeError("the workflow is not running")
         content = {name: value for name, value in given.items() if name not in _NOT_CONTENT}
-        key = hashlib.sha256(json.dumps([tool, content], sort_keys=True).encode()).hexdigest()[:16]
+        text = json.dumps([tool, content], sort_keys=True)
+        self._size += len(text)
+        if len(text) > MOST_CALL_CHARACTERS or self._size > MOST_CALLS_CHARACTERS:
+            raise ConfigurationError(
+                f"a call of {tool} has {len(text):,} characters; one can have at most {MOST_CALL_CHARACTERS:,}, "
+                f"and all between two waits {MOST_CALLS_CHARACTERS:,}"
+            )
+        key = hashlib.sha256(text.encode()).hexdigest()[:16]
         call_id = name_call(key, self._occurrences[key])
         self._occurrences[key] += 1
         self.calls.append({"type": "tool_use", "id": call_id, "name": tool, "input": given})
@@ -59,7 +95,7 @@ class Desk:
 
     def note(self, kind: Literal["phase", "log", "progress"], text: str) -> None:
         """Tell people something."""
-        if not self.closed:
+        if not self.closed and len(self.notes) < MOST_NOTES:
             self.notes.append(Note(kind=kind, text=clean_text(text[:2_000])))
 
     def read(self, entry: Advanced | ToolFinished) -> None:
@@ -68,7 +104,7 @@ class Desk:
         self.now = max(self.now, entry.at)
         if isinstance(entry, Advanced):
             self.spent_usd, self.spent_tokens = entry.spent_usd, entry.spent_tokens
-            self.calls, self.dropped, self.notes = [], [], []
+            self.calls, self.dropped, self.notes, self._size = [], [], [], 0
 
 
 def name_call(key: str, occurrence: int) -> str:

@@ -19,6 +19,7 @@ import random
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from swarm.agent.notes import event_missed
@@ -107,16 +108,20 @@ class Flow:
 
     async def parallel(self, *branches: Awaitable[Any], limit: int = MOST_AT_ONCE) -> list[Ok[Any] | Failed]:
         """Await all branches, at most `limit` at once, and return their results in order. A failed one is a value, and stops no other."""
+        return await self._settle_all([partial(_same, branch) for branch in branches], limit)
+
+    @staticmethod
+    async def _settle_all(makers: Sequence[Callable[[], Awaitable[Any]]], limit: int) -> list[Ok[Any] | Failed]:
         free = asyncio.Semaphore(limit)
 
-        async def run(branch: Awaitable[Any]) -> Ok[Any] | Failed:
+        async def run(make: Callable[[], Awaitable[Any]]) -> Ok[Any] | Failed:
             async with free:
                 try:
-                    return Ok(await branch)
+                    return Ok(await make())
                 except Exception as error:
                     return Failed(error)
 
-        return list(await asyncio.gather(*map(run, branches)))
+        return list(await asyncio.gather(*map(run, makers)))
 
     async def pipeline(
         self, items: Iterable[Any], *stages: Callable[..., Awaitable[Any]], limit: int = MOST_AT_ONCE
@@ -132,7 +137,8 @@ class Flow:
                 result = await stage(*(result, item, number)[: _takes(stage)])
             return result
 
-        return await self.parallel(*(through(number, item) for number, item in enumerate(items)), limit=limit)
+        # A coroutine that is made here, and never awaited because its turn does not come, would warn.
+        return await self._settle_all([partial(through, number, item) for number, item in enumerate(items)], limit)
 
     async def each(
         self, items: Iterable[ItemT], work: Callable[[ItemT], Awaitable[Any]], *, limit: int = MOST_AT_ONCE
@@ -158,7 +164,7 @@ class Flow:
         self, rows: Sequence[Mapping[str, Any]], template: str, *, limit: int = 50, **options: Any
     ) -> list[Ok[Any] | Failed]:
         """Run an agent for each row, with the template filled from it (`Classify {title}`). `options` are those of `agent`."""
-        return await self.parallel(*(self.agent(template.format_map(row), **options) for row in rows), limit=limit)
+        return await self._settle_all([partial(self.agent, template.format_map(row), **options) for row in rows], limit)
 
     # -- people, events, time -------------------------------------------------------------------------------
 
@@ -266,6 +272,10 @@ class Flow:
 
 def _seconds(given: Seconds) -> float | None:
     return given.total_seconds() if isinstance(given, timedelta) else given
+
+
+def _same(branch: Awaitable[Any]) -> Awaitable[Any]:
+    return branch
 
 
 def _takes(stage: Callable[..., Any]) -> int:

@@ -2,7 +2,7 @@
 "use strict";
 (() => {
   const calls = [], notes = [], waiting = new Map();
-  const LONGEST_SECONDS = 1e9;
+  const LONGEST_SECONDS = 1e9, parse = JSON.parse;
   let made = 0, done = null, use = { total: null, spent: 0 };
   const refuse = (what) => { throw new Error(`${what} is not available in a workflow, because it is repeated after each wait; pass it in args`); };
 
@@ -81,10 +81,11 @@
   const end = (error) => { done = { error: error && error.name ? `${error.name}: ${error.message}` : String(error) }; };
   globalThis.$take = () => JSON.stringify({ calls: calls.splice(0), notes: notes.splice(0), done });
   globalThis.$start = (run) => { run().then((value) => { done = { value: value === undefined ? null : copy(value) }; }).catch(end); };
-  globalThis.$settle = (id, ok, value, spent, total) => {
+  globalThis.$settle = (told) => {
+    const { id, ok, value, spent, total } = parse(told);
     use = { total, spent };
     const found = waiting.get(id);
     waiting.delete(id);
-    if (found) found[ok ? 0 : 1](ok ? JSON.parse(value) : new Error(JSON.parse(value)));
+    if (found) found[ok ? 0 : 1](ok ? value : new Error(value));
   };
 })();

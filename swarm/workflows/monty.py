@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import Any
 
 from swarm.definitions.tools import EVENT, MESSAGE, QUESTION, SHELL, SPAWN
-from swarm.workflows.desk import Desk, ProgramEnd
+from swarm.workflows.desk import Desk, ProgramEnd, end_with, fail_with
 from swarm.workflows.results import as_data, as_text, read_task
 
 LIMITS: Any = {"max_turn_duration_secs": 2.0, "max_memory": 64 << 20, "max_suspensions": 1_000_000}
@@ -107,13 +107,13 @@ class MontyProgram:
                     raise RuntimeError(f"a workflow cannot use {type(snapshot).__name__}")
             self._snapshot = snapshot
             if isinstance(snapshot, MontyComplete):
-                self.ended = ProgramEnd(as_data(snapshot.output))
+                self.ended = end_with(as_data(snapshot.output))
         except Exception as error:
             self._fail(error)
 
     def _fail(self, error: Exception) -> None:
         shown = getattr(error, "display", None)
-        self.ended = ProgramEnd(error=str(shown() if shown is not None else error))
+        self.ended = fail_with(str(shown() if shown is not None else error))
 
     def _take(self, snapshot: Any) -> Any:
         """Carry out a call of the host's: at once, or as a call that is awaited."""

@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from swarm.workflows.desk import Desk, ProgramEnd
+from swarm.workflows.desk import Desk, ProgramEnd, end_with, fail_with
 from swarm.workflows.flow import Flow
 from swarm.workflows.loop import ReplayLoop
 from swarm.workflows.results import as_data, bind_task
@@ -27,7 +27,7 @@ class NativeProgram:
         try:
             args = bind_task(self._function, self._given)
         except Exception as error:
-            self.ended = ProgramEnd(error=str(error))
+            self.ended = fail_with(str(error))
             return
         self._flow = Flow(self._desk, args)
         self._task = self._loop.create_task(self._run(args), name="workflow")
@@ -41,11 +41,11 @@ class NativeProgram:
         try:
             self._loop.spin()
         except (Exception, SystemExit) as error:
-            self.ended = ProgramEnd(error=_describe(error))
+            self.ended = fail_with(_describe(error))
             return
         if self._task is not None and self._task.done():
             fault = asyncio.CancelledError() if self._task.cancelled() else self._task.exception()
-            self.ended = ProgramEnd(self._task.result()) if fault is None else ProgramEnd(error=_describe(fault))
+            self.ended = end_with(self._task.result()) if fault is None else fail_with(_describe(fault))
 
     def settle(self, call_id: str, text: str, *, failed: bool) -> None:
         """Give it a call's result, and continue until it waits."""

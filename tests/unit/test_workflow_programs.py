@@ -2,8 +2,7 @@
 
 Tests of swarm/workflows/desk.py, swarm/workflows/replay.py, swarm/workflows/loop.py, swarm/workflows/guard.py,
 swarm/workflows/flow.py, swarm/workflows/native.py, swarm/workflows/results.py, swarm/workflows/trial.py,
-swarm/workflows/front_ends.py, swarm/workflows/javascript.py, swarm/workflows/monty.py, swarm/definitions/own/workflow.py,
-swarm/definitions/workflow_files.py.
+swarm/workflows/front_ends.py, swarm/definitions/own/workflow.py, swarm/definitions/workflow_files.py.
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ from swarm.agent.decision import Advance, RunTools, Settle, SpawnAgents, next_ac
 from swarm.agent.entries import Advanced, Prompt, Spawned, Started, ToolFinished, ToolStarted
 from swarm.agent.history import fold
 from swarm.core.errors import CallFailed, ConfigurationError, WorkflowChanged
-from swarm.definitions.model import AgentDefinition
 from swarm.definitions.own.workflow import workflow_of
 from swarm.definitions.sources import Unusable
 from swarm.definitions.workflow_files import make_definition
@@ -287,146 +285,3 @@ def test_what_cannot_be_a_workflow_is_told_where_it_is() -> None:
     for decorator in ("workflow", "swarm.workflow(name='x')"):
         with pytest.raises(Unusable, match="go is a native workflow"):
             make_definition(f"@{decorator}\nasync def go(flow): ...", ".py", "x", "x.py")
-
-
-# -- scripts in the dialect of Claude Code ---------------------------------------------------------------------
-
-META = "export const meta = { name: 'look-around', description: 'Looks around.' }\n"
-
-
-def script(body: str) -> AgentDefinition:
-    return make_definition(META + body, ".js", "x", "x.js")
-
-
-def test_a_script_of_claude_code_runs_with_its_globals() -> None:
-    pytest.importorskip("quickjs")
-    looks = script(
-        """
-phase("look");
-const found = await pipeline(args.files, f => agent(`Review ${f}`, {label: f, schema: {type: "object"}}), 
-  (r, f, n) => ({f, n, bugs: r.bugs}));
-const votes = await parallel(found.filter(Boolean).map(x => () => agent(`Refute ${x.f}`)));
-await new Promise(done => setTimeout(done, 1500));
-const inner = await workflow("votes", {rounds: 2});
-log("left", budget.remaining());
-return {found, votes, inner: inner.said};
-"""
-    )
-
-    def say(call: TriedCall) -> Any:
-        if call.prompt == "Review b":
-            fail("it refused")
-        return (
-            {"said": 2}
-            if call.given.get("subagent_type") == "votes"
-            else {"bugs": 3}
-            if "Review" in call.prompt
-            else "no"
-        )
-
-    tried = try_workflow(looks, say, {"files": ["a", "b"]})
-    assert tried.value == {"found": [{"f": "a", "n": 0, "bugs": 3}, None], "votes": ["no"], "inner": 2}, tried.error
-    assert tried.notes == ["phase: look", "log: it refused", "log: left null"] and tried.seconds == 1.5
-    assert (looks.name, looks.description) == ("look-around", "Looks around.")
-
-
-def test_a_script_may_speak_of_imports_cut_a_text_anywhere_and_wait_for_ever() -> None:
-    pytest.importorskip("quickjs")
-    half = "\\ud83d"
-    body = f'log("{half}"); const got = await agent("check each import (and export)"); setTimeout(log, Infinity); return got + "{half}"'
-    tried = try_workflow(script(body), lambda call: call.prompt)
-    assert (tried.value, tried.notes) == ("check each import (and export)\ufffd", ["log: \ufffd"]), tried.error
-
-
-@pytest.mark.parametrize(
-    ("body", "told"),
-    [
-        ("return Date.now()", "Date.now() is not available"),
-        ("return Math.random()", "Math.random() is not available"),
-        ("return new Date()", "the current date is not available"),
-        ("return (() => {}).constructor('return 1')()", "TypeError"),
-        ("return eval('1')", "eval is not defined"),
-        ("return require('fs')", "require is not defined"),
-        ("return std.getenv('HOME')", "std is not defined"),
-        ("for (;;) {}", "interrupted"),
-        ("for (;;) await null", "without waiting"),
-        ("const a = []; for (;;) a.push(new Array(100000).fill(1))", "out of memory"),
-        ("const f = () => f(); f()", "stack"),
-        ("return await $take()", "not defined"),
-        ("for (;;) await new Promise((go) => setTimeout(go, 0))", "without waiting"),
-        ("JSON.stringify = () => '[]'; await agent('x')", "TypeError"),
-        ("JSON.parse = () => ({ calls: 1 }); Array.prototype.splice = () => 1; await agent('x')", "TypeError"),
-        ("await agent('x', 'label')", "takes its options as an object"),
-        ("import fs from 'fs'", "SyntaxError"),
-        ("return await import('fs')", "could not load module"),
-        ("return {", "SyntaxError"),
-        ("await new Promise(() => {})", "nothing will give"),
-    ],
-)
-def test_a_hostile_script_reaches_nothing_and_is_bounded(body: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("quickjs")
-    monkeypatch.setattr("swarm.workflows.javascript.TURN_SECONDS", 0.3)
-    assert told in try_workflow(script(body), answer).error
-
-
-# -- Python that models write ----------------------------------------------------------------------------------
-
-LOOK = """
-phase("look")
-async def look(file):
-    found = await agent(f"Review {file}", returns={"type": "object"}, label=file)
-    votes = await parallel(*[agent(f"Refute {file} {i}") for i in range(2)])
-    return [found["bugs"], sum(1 for vote in votes if vote.ok)]
-results = await pipeline(args["files"], look, limit=2)
-await sleep(5)
-inner = await workflow("votes", {"rounds": 2})
-log(f"done at {now() - start:g}")
-{"found": [one.value for one in results], "bad": [one.error for one in results if not one.ok], "inner": inner["said"]}
-"""
-
-
-def test_python_of_a_model_runs_in_its_interpreter_and_is_checked_before() -> None:
-    monty = pytest.importorskip("swarm.workflows.monty")
-    pytest.importorskip("pydantic_monty")
-
-    def say(call: TriedCall) -> Any:
-        if call.prompt in ("Review b", "Refute a 1"):
-            fail("it refused")
-        return (
-            {"said": 2}
-            if call.given.get("subagent_type") == "votes"
-            else {"bugs": 3}
-            if "Review" in call.prompt
-            else "no"
-        )
-
-    source = f"import time\nstart = time.time()\n{LOOK}"
-    tried = try_workflow(make_definition(source, ".py", "look", "look.py"), say, {"files": ["a", "b", "c"]})
-    assert tried.value == {"found": [[3, 1], None, [3, 2]], "bad": ["it refused"], "inner": 2}, tried.error
-    assert tried.notes == ["phase: look", "log: done at 5"] and tried.seconds == 5
-    assert monty.explain_faults(source) == ""
-    assert "unknown-argument" in monty.explain_faults('await agent("x", agentType="a")')
-    assert "invalid-syntax" in monty.explain_faults("def f(:")
-
-
-@pytest.mark.parametrize(
-    ("source", "told"),
-    [
-        ("while True: pass", "time limit exceeded"),
-        ("x = []\nwhile True: x.append('a' * 100000)", "memory limit exceeded"),
-        ("def f(): return f()\nf()", "recursion"),
-        ("open('/etc/passwd').read()", "is not defined"),
-        ("import os\nos.environ['HOME']", "is not defined"),
-        ("import socket", "is not defined"),
-        ("import time\ntime.sleep(1)", "is not defined"),
-        ("await agent()", "missing 1 required"),
-        ("await agent(5)", "takes a text as its prompt"),
-        ("await check('ls', 5)", "check() takes"),
-        ("while True: await sleep(0)", "without waiting"),
-        ("while True: log('x')", "without waiting"),
-    ],
-)
-def test_hostile_python_reaches_nothing_and_is_bounded(source: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("pydantic_monty")
-    monkeypatch.setattr("swarm.workflows.monty.TURN_SECONDS", 0.5)
-    assert told in try_workflow(make_definition(source, ".py", "x", "x.py"), answer).error
