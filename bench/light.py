@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from swarm.core.settings import load_settings
-from swarm.models import ApplyLimits, Block, Hear, ModelRequest, Progress, Reply, Usage
+from swarm.models import ApplyLimits, Begin, Block, Hear, ModelRequest, Progress, Reply, Usage
 from swarm.runtime.loop import Loop
 from swarm.runtime.segment import Segment, Stop
 from swarm.store.connection import connect
@@ -44,6 +44,7 @@ class LightModel:
         on_progress: Progress | None = None,
         on_words: Hear | None = None,
         on_limits: ApplyLimits | None = None,
+        on_begin: Begin | None = None,
     ) -> Reply:
         """Make the reply after the order's time to think."""
         found = _ORDER.search(json.dumps(request.messages[0]))

@@ -13,7 +13,7 @@ from typing import Any
 from swarm.agent.spec import AgentSpec
 from swarm.core.errors import PermanentModelError
 from swarm.definitions.tools import PROGRAM, PROGRAM_AGAIN
-from swarm.models import ApplyLimits, Hear, ModelRequest, Progress, Reply, Usage
+from swarm.models import ApplyLimits, Begin, Hear, ModelRequest, Progress, Reply, Usage
 
 _EMPTY = "(The program returned nothing.)"
 
@@ -30,6 +30,7 @@ class ProgramModel:
         on_progress: Progress | None = None,
         on_words: Hear | None = None,
         on_limits: ApplyLimits | None = None,
+        on_begin: Begin | None = None,
     ) -> Reply:
         """Return the program's call or result. Raises `PermanentModelError` if the program failed."""
         told, result = _split(request.messages)

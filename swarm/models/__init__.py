@@ -72,6 +72,10 @@ Progress = Callable[[str], None]
 """Called with "" when a reply begins, then now and then with the activity in a few words."""
 
 
+Begin = Callable[[Told], None]
+"""Called when a reply begins, with its input as the server counted it."""
+
+
 Hear = Callable[[int, Block, str], None]
 """Called for each streamed piece: the block's number, the block as it began, the piece.
 
@@ -91,6 +95,7 @@ class Model(Protocol):
         on_progress: Progress | None = None,
         on_words: Hear | None = None,
         on_limits: ApplyLimits | None = None,
+        on_begin: Begin | None = None,
     ) -> Reply:
         """Make one attempt and return the whole reply.
 

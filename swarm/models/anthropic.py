@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from swarm.core.errors import ConfigurationError, Interrupted, ModelError, PermanentModelError, TransientModelError
 from swarm.core.settings import Settings
-from swarm.models import ApplyLimits, Hear, ModelRequest, Progress, Reply
+from swarm.models import ApplyLimits, Begin, Hear, ModelRequest, Progress, Reply
 from swarm.models.batches import BatchLane
 from swarm.models.catalogue import describe_aliases, max_output
 from swarm.models.connection import REHEARSAL_KEY, certificates, connect, is_loopback
@@ -125,9 +125,10 @@ class AnthropicModel:
         on_progress: Progress | None = None,
         on_words: Hear | None = None,
         on_limits: ApplyLimits | None = None,
+        on_begin: Begin | None = None,
     ) -> Reply:
         """Make one attempt. Raises the errors of `Model.complete`, and `ConfigurationError`."""
-        builder = ReplyBuilder(on_progress, on_words)
+        builder = ReplyBuilder(on_progress, on_words, on_begin)
         try:
             return self._complete(request, builder, on_limits)
         except (ModelError, Interrupted) as error:

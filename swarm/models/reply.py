@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from swarm.core.plain import clean, find_unfit, load_json
-from swarm.models import Block, Hear, Progress, Reply, Told, Usage
+from swarm.models import Begin, Block, Hear, Progress, Reply, Told, Usage
 
 UNREADABLE_INPUT = "INVALID_JSON"
 """The only key of an `input` whose JSON is broken, such as cut off. The value is the text."""
@@ -56,8 +56,10 @@ def split_message(message: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 class ReplyBuilder:
     """A reply under construction: feed it every event in order, then ask for the result."""
 
-    def __init__(self, on_progress: Progress | None = None, on_words: Hear | None = None) -> None:
-        self._on_progress, self._on_words = on_progress, on_words
+    def __init__(
+        self, on_progress: Progress | None = None, on_words: Hear | None = None, on_begin: Begin | None = None
+    ) -> None:
+        self._on_progress, self._on_words, self._on_begin = on_progress, on_words, on_begin
         self._blocks: dict[int, Block] = {}
         # Pieces are joined once, when the block ends: a long text has thousands of them.
         self._pieces: dict[int, dict[str, list[str]]] = {}
@@ -83,6 +85,8 @@ class ReplyBuilder:
                 if self._on_progress is not None:
                     self._on_progress("")
                 self._add_usage(event["message"].get("usage"))
+                if self._on_begin is not None and (told := self.told()) is not None:
+                    self._on_begin(told)
             case "message_delta":
                 self._stop_reason = event["delta"].get("stop_reason") or self._stop_reason
                 self._add_usage(event.get("usage"))

@@ -20,7 +20,7 @@ from swarm.core.errors import AgentCancelled, NotOwner
 from swarm.core.formats import read_document
 from swarm.core.log import EventLog
 from swarm.core.plain import clean, clean_text
-from swarm.core.records import AGENT_FIELDS, TERMINAL_STATES, AgentView, read_agent
+from swarm.core.records import AGENT_FIELDS, TERMINAL_STATES, AgentView, Charge, read_agent
 from swarm.mailbox import USER
 from swarm.store.documents import read_record
 from swarm.store.fields import child_fields
@@ -192,6 +192,16 @@ class AgentStore:
                 return Busy(int(answer[1]), int(answer[2]))
         check_claim(answer, claim)
         return Granted(float(answer[1]), float(answer[2]))
+
+    def note_side_call(self, claim: Claim, call: str, use: Charge) -> None:
+        """Note the use of a call's side requests so far: it is charged if the agent loses its process before an entry reports it.
+
+        Raises `NotOwner` or `AgentCancelled`.
+        """
+        changed = {**use.counters().changed(), "model": use.model or "unknown"}
+        check_claim(
+            self._keyspace.run("note_side_call", claim.agent_id, claim.generation, call, json.dumps(changed)), claim
+        )
 
     def spawn(
         self,

@@ -8,7 +8,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict, Unpack
 
-from swarm.agent.entries import Compacted, Entry, Started, Verdict, decode_entry, encode_entry
+from swarm.agent.entries import (
+    Compacted,
+    Entry,
+    Hooked,
+    Ruled,
+    Started,
+    ToolFinished,
+    Verdict,
+    decode_entry,
+    encode_entry,
+)
 from swarm.agent.history import History, fold
 from swarm.agent.snapshot import restore
 from swarm.core.errors import JournalError
@@ -193,6 +203,7 @@ class JournalStore:
             *(claim.agent_id, claim.generation, number, words[0], changed, int(beside.get("settle", False)), words[1]),
             *("" if call is None else call.encode(), "" if reservation is None else reservation.encode()),
             json.dumps(lost.counters().changed()) if lost else "",
+            _name_side_calls(entries, number),
         )
         bounds = json.dumps(most)
         answer = self._keyspace.run("append", *given, digest, "", bounds, *documents)
@@ -224,6 +235,21 @@ class JournalStore:
             # A repeat.
             return Appended(None, Signals())
         return Appended(int(answer[1]), Signals(publish=answer[2]))
+
+
+def hook_call(number: int) -> str:
+    """Name the run of hooks whose results begin with the entry of this number, as a call with side requests."""
+    return f"hook-{number}"
+
+
+def _name_side_calls(entries: Sequence[Entry], first: int) -> str:
+    """Return the calls whose side requests these entries report, as JSON; empty for none."""
+    paid = [
+        hook_call(number) if isinstance(entry, Hooked) else entry.tool_use_id
+        for number, entry in enumerate(entries, first)
+        if isinstance(entry, ToolFinished | Ruled | Hooked) and not entry.is_free
+    ]
+    return json.dumps(paid) if paid else ""
 
 
 def _spent(claim: Claim, entries: Sequence[Entry], sums: Counters) -> dict[str, Any]:

@@ -1,9 +1,13 @@
 """The account of money: what replies cost that were cut, interrupted or lost with their worker, and models without a price.
 
-Tests of swarm/runtime/budget.py, swarm/runtime/model_call.py, swarm/models/reply.py, swarm/rehearsal/wire.py.
+Tests of swarm/runtime/budget.py, swarm/runtime/model_call.py, swarm/runtime/side_requests.py,
+swarm/models/reply.py, swarm/rehearsal/wire.py.
 """
 
 from __future__ import annotations
+
+import json
+from pathlib import Path
 
 import pytest
 
@@ -17,10 +21,28 @@ from swarm.models.catalogue import charge_for
 from swarm.store.store import Store
 from swarm.streaming.live.reader import LiveReader
 from tests.fleet import Fleet
+from tests.integration.test_hooks_in_jobs import put
 from tests.job_world import JobWorld
 from tests.waiting import wait_for
 
 CUT = "name: cut\nscript: tree\nseed: 7\nfaults: [{kind: cut, probability: 0.4}]\n"
+JUDGED = f"""
+name: judged
+rules:
+  - when: {{prompt: '(?s)JUDGE.*mark [37]'}}
+    reply: {{text: '{{"ok": true, "reason": "{"word " * 400}"}}', latency_seconds: 3}}
+  - when: {{prompt: 'JUDGE'}}
+    reply: {{text: '{{"ok": true}}'}}
+{
+    "".join(
+        f'''
+  - when: {{turn: {turn}}}
+    reply: {{tools: [{{name: Bash, input: {{command: "echo mark {turn + 1} {'x' * 4_000}"}}}}]}}'''
+        for turn in range(8)
+    )
+}
+  - reply: {{text: done}}
+"""
 PROMPT = "TREE depth=1 fanout=6 steps=3"
 
 
@@ -96,6 +118,45 @@ def test_a_reply_lost_by_a_cancel_is_charged_as_an_estimate(at_work: Fleet) -> N
     job.cancel()
     assert job.wait(60).sums.estimated > 0 and _count_failures(at_work, job, LOST) == 1
     _check_sums(at_work, job)
+
+
+def test_requests_of_hooks_that_die_with_their_worker_are_counted_as_the_server_counts(
+    fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge = {"type": "prompt", "prompt": "JUDGE $ARGUMENTS"}
+    beside = {
+        "type": "command",
+        "command": f"! grep -q 'mark 5' || until [ -e {fleet.workspace}/go ]; do sleep 0.1; done",
+    }
+    home = tmp_path / "home"
+    put(home, {"PreToolUse": [{"matcher": "Bash", "hooks": [judge, beside]}]})
+    monkeypatch.setenv("HOME", str(home))
+    server, worker = fleet.rehearse(JUDGED), fleet.start_worker(1)
+    job = fleet.submit("go", server, mode="bypassPermissions")
+    root = job.view().root_id
+
+    def look(under_way: bool, turn: int) -> bool:
+        """Whether a judge of this turn has begun its reply, or ended it beside a hook that still runs."""
+        turns, noted = fleet.swarm.store.keyspace.client.hmget(
+            fleet.swarm.store.keyspace.key("agent", root), "turns", "side_calls"
+        )
+        uses = [one["use"] for one in json.loads(noted or "{}").values()]
+        # The input is no estimate any more.
+        begun = [use for use in uses if use["cost"] > use.get("estimated", 0)]
+        return int(turns or 0) == turn and any(("estimated" in use) == under_way for use in begun)
+
+    for turn, under_way in ((3, True), (5, False), (7, True)):
+        wait_for("a judge", lambda under_way=under_way, turn=turn: look(under_way, turn))
+        worker.kill()
+        (fleet.workspace / "go").touch()
+        worker = fleet.start_worker(1)
+    view = job.wait(120)
+    assert view.state == "completed" and view.turns == 9 and _count_failures(fleet, job, LOST) == 3
+    told = Usage(**server.stats()["tokens"])
+    assert view.usage.total_tokens == pytest.approx(told.total_tokens, rel=0.005)
+    assert 0 < view.sums.estimated < view.sums.cost
+    assert fleet.swarm.store.keyspace.client.hget(fleet.swarm.store.keyspace.key("agent", root), "side_calls") is None
+    _check_sums(fleet, job)
 
 
 def test_a_model_without_a_price_costs_an_unknown_amount_and_not_nothing(unmanned: Fleet, store: Store) -> None:

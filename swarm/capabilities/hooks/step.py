@@ -39,6 +39,7 @@ from swarm.runtime.approvals import deny
 from swarm.runtime.parts import Parts
 from swarm.runtime.scratch import home_folder
 from swarm.runtime.steps import Step
+from swarm.store.journals import hook_call
 from swarm.store.questions import Ask
 from swarm.store.values import Counters
 from swarm.tools import Tool, ToolContext
@@ -117,7 +118,7 @@ class HookStep(Step):
         told = ", ".join(dict.fromkeys(event.name for event, _ in fresh))
         labels = [HooksBegun(event=event.id) for event, _ in fresh]
         journal.append(labels, activity=f"hooks: {told}")
-        key = f"hook-{journal.next_number}"
+        key = hook_call(journal.next_number)
         said, kept = self._ask(fresh, key), self._keep(fresh)
         self._note(said, kept, self.parts.side_requests.spent(key))
         if kept.text:

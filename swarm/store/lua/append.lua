@@ -6,10 +6,11 @@
 --   call            JSON: the end of the model call that these entries report; '' for none: governor_common.lua
 --   reservation     JSON: a request for a slot for the next call; '' for none
 --   next_call       JSON: the use of the next model call if its reply is lost; '' if none follows
+--   reported        JSON: the calls whose side requests these entries report; '' for none
 --   digest, prefix  hash and JSON of the prefix that a `started` entry names; '' for none, or for a known text
 --   most            JSON: the MiB from which the agent's journal, and all of its job, count as full
 -- Returns {'ok', unread messages, publish, a person's request for a summary as JSON or '', the answer of `ask_for_slot`, 'agent' | 'job' if that has no room} | {'document'}: repeat with the text | {'repeat'} | {'stale'} | {'cancelled'}
-step('append', function(id, gen, number, activity, counters, settle, said, call, reservation, next_call, digest, prefix, most, entries)
+step('append', function(id, gen, number, activity, counters, settle, said, call, reservation, next_call, reported, digest, prefix, most, entries)
   number = tonumber(number)
   local refused = agents.refusal(id, gen, { running = true }, number, #entries)
   if refused then return { refused } end
@@ -18,6 +19,7 @@ step('append', function(id, gen, number, activity, counters, settle, said, call,
   local told = { 'activity', activity, 'active', NOW, 'next_call', next_call }
   if said ~= '' then told[7], told[8] = 'said', said end
   local mine, all = agents.append_all(id, job, number, entries, count(had), unpack(told))
+  if reported ~= '' then budgets.report_side_calls(id, cjson.decode(reported)) end
   local changed = budgets.spend(id, job, cjson.decode(counters), budgets.ledger_model(model, rehearsed))
   if settle == '1' then
     admission.give_back(id, job)
@@ -29,4 +31,4 @@ step('append', function(id, gen, number, activity, counters, settle, said, call,
   local own, whole = unpack(cjson.decode(most))
   local full = mine >= own * 2^20 and 'agent' or all >= whole * 2^20 and 'job' or nil
   return { 'ok', count(unread), publish, wanted or '', slot, full }
-end, { list_after = 13 })
+end, { list_after = 14 })

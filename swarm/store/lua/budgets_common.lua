@@ -65,17 +65,51 @@ end
 -- The model in the ledger of a call of an agent.
 function budgets.ledger_model(model, rehearsed) return rehearsed and 'rehearsal' or model or 'unknown' end
 
--- Charge an agent that loses its process for a model call under way: the entry that journals it, and the sums.
-function budgets.lose_call(id, job, why)
-  local call, gen, model, rehearsed = fields(id, 'next_call', 'gen', 'model', 'rehearsed')
-  if not call or call == '' then return end
-  local took = cjson.decode(call)
+-- Journal the use of requests that no other entry will report, and add it to the sums.
+local function charge(id, job, why, took, model)
+  local gen, own, rehearsed = fields(id, 'gen', 'model', 'rehearsed')
+  model = model or own
   local usage = { input_tokens = took.input or 0, output_tokens = took.output or 0, cache_creation_input_tokens = took.cache_write or 0,
     cache_read_input_tokens = took.cache_read or 0 }
   agents.append(id, job, agents.journal_length(id) + 1, cjson.encode({ v = 1, kind = 'model_failed', at = NOW, generation = count(gen),
     error = why, error_kind = 'lost', permanent = false, usage = usage, cost_usd = (took.cost or 0) / 1e9,
-    estimated_usd = (took.cost or 0) / 1e9, unpriced_tokens = took.unpriced or 0, model = model or '' }))
+    estimated_usd = (took.estimated or 0) / 1e9, unpriced_tokens = took.unpriced or 0, model = model or '' }))
   budgets.spend(id, job, took, budgets.ledger_model(model, rehearsed))
+end
+
+-- The use of the side requests of an agent's calls, by call, until an entry reports it.
+local function side_calls(id)
+  local calls = field(id, 'side_calls')
+  return calls and cjson.decode(calls) or {}
+end
+
+local function keep_side_calls(id, calls)
+  if next(calls) then redis.call('HSET', agent_key(id), 'side_calls', cjson.encode(calls)) else redis.call('HDEL', agent_key(id), 'side_calls') end
+end
+
+-- Note the use of a call's side requests so far, the one under way as an estimate: {counter: amount, model}; without counters, there is none.
+function budgets.note_side_call(id, call, use)
+  local calls, model = side_calls(id), use.model
+  use.model = nil
+  calls[call] = next(use) and { use = use, model = model } or nil
+  keep_side_calls(id, calls)
+end
+
+-- Entries report the use of these calls' side requests.
+function budgets.report_side_calls(id, reported)
+  local calls = side_calls(id)
+  for _, call in ipairs(reported) do calls[call] = nil end
+  keep_side_calls(id, calls)
+end
+
+-- Charge an agent that loses its process, or ends, for requests that no entry reports: its next reply, and side requests of its calls.
+function budgets.lose_calls(id, job, why, under_way)
+  local call = under_way and field(id, 'next_call') or ''
+  if call ~= '' then
+    charge(id, job, why, cjson.decode(call))
+  end
+  for _, lost in pairs(side_calls(id)) do charge(id, job, 'a request beside the conversation was lost', lost.use, lost.model) end
+  redis.call('HDEL', agent_key(id), 'side_calls')
 end
 
 -- Nil if these amounts can be reserved now; 'wait' if they could be once current calls are settled; else the exhausted part.

@@ -48,6 +48,7 @@
 --   idle        it is parked because it has nothing to do
 --   yielded     it gave up its process for others, which come first
 --   next_call   JSON: the use of its next model call if its reply is lost; '' while no call follows
+--   side_calls  JSON: call -> {use, model}: its requests beside the conversation that no entry reports yet
 --   told_*      the part of its counters that its parent has
 --   earlier*    the answer of the run that its parent asked for, once another sender has continued it
 --   verdicts    the verdicts on its work, JSON

@@ -127,7 +127,7 @@ function endings.end_agent(id, state, text, reason, write, before, by)
   local was, job, parent, gen, background, name = fields(id, 'state', 'job', 'parent', 'gen', 'background', 'name')
   if not was or TERMINAL[was] then return false end
   -- Keep the last text of an agent that is ended from outside.
-  if write and was == 'running' then budgets.lose_call(id, job, 'its run ended during the reply') end
+  if write and was == 'running' then budgets.lose_calls(id, job, 'its run ended during the reply', true) end
   if write and text == '' then text = field(id, 'said') or '' end
   if write then
     agents.append(id, job, agents.journal_length(id) + 1, cjson.encode({ v = 1, kind = 'finished', at = NOW, generation = count(gen),

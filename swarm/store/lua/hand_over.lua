@@ -6,6 +6,7 @@ step('hand_over', function(id, gen, why, last)
   local refused = agents.refusal(id, gen, { queued = true })
   if refused then return { refused } end
   local job = field(id, 'job')
+  budgets.lose_calls(id, job)
   admission.leave(id, job)
   if last == '1' then redis.call('HSET', agent_key(id), 'yielded', '1') end
   admission.put_on_queue(id)

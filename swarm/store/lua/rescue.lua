@@ -50,7 +50,7 @@ step('rescue', function(max_deaths, outbox_age_seconds, batch, messages, fresh, 
     local length = agents.journal_length(id)
     -- Deaths at the same journal length are counted; progress resets the count.
     deaths = death_at == tostring(length) and count(deaths) + 1 or 1
-    budgets.lose_call(id, job, 'its worker died during the reply')
+    budgets.lose_calls(id, job, 'its worker died during the reply', true)
     summaries.lose(id, job)
     redis.call('HSET', agent_key(id), 'deaths', deaths, 'death_at', agents.journal_length(id))
     if deaths >= tonumber(max_deaths) then
