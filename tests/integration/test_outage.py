@@ -250,6 +250,21 @@ def test_a_sweep_is_due_again_when_the_next_lease_runs_out(unmanned: Fleet) -> N
     assert list(store.leases.rescue(max_deaths=5, outbox_age_seconds=60, begun_within=60).rescued) == [world.root]
 
 
+def test_a_clock_that_is_set_back_keeps_no_dead_workers_agent_for_an_hour(unmanned: Fleet) -> None:
+    store = open_store(unmanned)
+    world = JobWorld(store, unmanned, team=False)
+    client, key = store.keyspace.client, store.keyspace.key
+    assert store.leases.begin_sweep("one", 2.0, 0.2).is_mine
+    # As both clocks of the server are an hour later than its times from now on.
+    client.pexpire(key("rescue-lock", str(FORMAT)), 3_600_000)
+    client.set(key("pulse"), store.now() + 3_600)
+    client.zincrby(key("leases"), 3_600, world.root)
+    assert store.leases.begin_sweep("two", 2.0, 0.2).is_mine
+    assert client.zscore(key("leases"), world.root) < store.now() + 15
+    client.zincrby(key("leases"), -15, world.root)
+    assert list(store.leases.rescue(max_deaths=5, outbox_age_seconds=60).rescued) == [world.root]
+
+
 def test_a_worker_that_is_started_while_redis_is_down_works_once_it_is_back(fleet: Fleet) -> None:
     job = fleet.submit("TREE depth=1 fanout=2 steps=1", fleet.rehearse())
     process = _redis(fleet)

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from swarm.capabilities.governor.view import read_classes
 from swarm.cli.app import app
-from swarm.store.slots import CallEnd, Slot
+from swarm.store.slots import CallEnd, Ending, Slot
 from swarm.store.store import Store
 from swarm.store.values import Signals
 from tests.asking import CLASS, RESERVATION, Asking, pass_time, play, read_class, state_limits
@@ -206,6 +206,24 @@ def test_deeper_agents_go_first_but_not_for_ever(store: Store, unmanned: Fleet) 
     longest = _wait_longest(store, world, 120)
     root = longest.pop("root")
     assert max(longest.values()) < root <= 30
+
+
+# -- a clock that is set back -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", ["ok", "limited", "overloaded"])
+def test_a_clock_that_is_set_back_stops_no_agent(store: Store, unmanned: Fleet, ending: Ending) -> None:
+    asking = Asking(store, unmanned, 20)
+    assert _slots(asking, *range(4)) == [True] * 4
+    asking.end(0)
+    pass_time(store, -7_200)
+    asking.end(1, ending)
+    assert read_class(store).held_seconds < 120
+    for _ in range(70):
+        pass_time(store, 1)
+        store.rates.serve_classes()
+    assert all(_slots(asking, 4, 5))
+    asking.end(2)
 
 
 # -- operators ---------------------------------------------------------------------------------------------------------

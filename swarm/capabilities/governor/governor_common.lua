@@ -22,6 +22,7 @@ local LONG_HOLD_SECONDS = 30  -- a longer hold is tried by one request now and t
 local LONGEST_TRY_SECONDS = 600
 governor.WINDOWS = { new = 4, blind = 16, told = 1000 }  -- concurrent requests before any refusal
 local CLASS_SECONDS = 7 * 86400
+local TIMES = { 't', 'hold', 'try', 'cut', 'grown', 'seen', 'since', 'refused_at' }
 governor.UNBOUND = 1e15
 
 function governor.class_key(c, part) return P .. ':class:' .. c .. (part and ':' .. part or '') end
@@ -65,6 +66,11 @@ function governor.account(c)
   local known = redis.call('GET', governor.class_key(c))
   for name, value in pairs(known and cjson.decode(known) or {}) do a[name] = value end
   a.class = c
+  -- The server's clock was set back: all times keep their distance from now.
+  local back = a.t - NOW
+  if back > 0 then
+    for _, name in ipairs(TIMES) do a[name] = a[name] - back end
+  end
   local rates = governor.rates_of(a)
   for n = 1, 3 do a.level[n] = math.min(rates[n], a.level[n] + math.max(0, NOW - a.t) * rates[n] / 60) end
   a.t = NOW
