@@ -145,13 +145,13 @@ function memory.purge(memory_store, page)
   redis.call('ZREM', memory.key(memory_store, 'deleted'), page)
 end
 
--- The bytes of all pages, their versions, and what is left of dropped ones.
+-- The bytes of all pages, their versions, and the remainders of dropped ones.
 local function kept_bytes(memory_store)
   local bytes, log_bytes = read(memory.key(memory_store, 'sums'), 'bytes', 'log_bytes')
   return count(bytes) + count(log_bytes) + (redis.call('MEMORY', 'USAGE', memory.key(memory_store, 'roots'), 'SAMPLES', 0) or 0)
 end
 
--- Drop what is left of deleted pages, the longest deleted first, until the rest has at most so many bytes. Returns what is kept if it has
+-- Drop the versions of deleted pages, the longest deleted first, until the rest has at most so many bytes. Returns the kept bytes if it has
 -- more.
 function memory.make_room(memory_store, most)
   local kept = kept_bytes(memory_store)
