@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from swarm.definitions.model import DEFAULT_TYPE
 from swarm.definitions.tools import find_alias, is_mcp, known_tools
 
-_ENTRY = re.compile(r"[A-Za-z_*?][\w*?.:/-]*(\([^\n]*\))?")
+_ENTRY = re.compile(r"([A-Za-z_*?][\w*?.:/-]*|mcp__[^(),\n]+)(\([^\n]*\))?")
 _TOOL_SETS = frozenset({"edit", "execute", "read", "search", "web", "runcommands"})
 """Names before the slash, as in `edit/editFiles`."""
 _NO_COUNTERPART = frozenset(

@@ -81,8 +81,10 @@ def judge_call(call: JudgedCall) -> Judgement:
 def _by_rules(action: Action, call: JudgedCall) -> Judgement | None:
     found = next((by_rule(action, rule) for rule in call.rules.about(action, call.tool) if matches(rule, call)), None)
     if found is None and (server := call.row.server and call.given.get(call.row.server)):
-        # A rule about a server's tools is about its resources and prompts, too.
-        return _by_rules(action, replace(call, tool=tool_name(str(server), call.tool)))
+        # A rule about a server's tools is about its resources and prompts, too; to forbid, one may name a prompt like a tool.
+        about = (call.tool, *(() if action == "allow" else (str(call.given.get(call.row.subject)),)))
+        found = (_by_rules(action, replace(call, tool=tool_name(str(server), each))) for each in about)
+        return next(filter(None, found), None)
     return found
 
 

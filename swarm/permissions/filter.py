@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from swarm.definitions.model import AgentDefinition, PermissionMode
 from swarm.definitions.names import canonical_tool, split_pattern
 from swarm.definitions.tools import matches_tool, row_of
+from swarm.permissions.rules import Rule
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,8 @@ def _fits_background(tool: str, situation: Situation) -> bool:
 
 def _is_not_disallowed(tool: str, situation: Situation) -> bool:
     entries = (split_pattern(entry) for entry in situation.definition.disallowed_tools)
-    return not any(spec is None and matches_tool(canonical_tool(name), tool) for name, spec in entries)
+    rules = [Rule(action="deny", tool=canonical_tool(name), source="") for name, spec in entries if spec is None]
+    return not any(rule.names_tool(tool) for rule in rules)
 
 
 def _is_listed(tool: str, situation: Situation) -> bool:

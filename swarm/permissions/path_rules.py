@@ -12,6 +12,7 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from unicodedata import normalize
 
 from swarm.permissions.sandbox.host import git_settings, package_folders, python_folders
 from swarm.permissions.sandbox.names import lies_in_obeyed
@@ -41,6 +42,9 @@ class PathPattern:
                 candidates.append(f"{relative}/")
             if broad and folder:
                 candidates.append(f"{relative}/{_CHILD}" if relative else _CHILD)
+            if broad and not relative.isascii():
+                # Accented letters have two forms, and systems that exchange files choose different ones.
+                candidates += [normalize("NFC", each) for each in candidates]
             if any(regex.match(candidate) for regex in self.regexes for candidate in candidates):
                 return True
         return False
@@ -63,6 +67,8 @@ def _compile(spec: str, workspace: str, broad: bool, home: str) -> PathPattern:
     # To forbid, `src/**` covers folders of that name at every depth; to allow, only the one at the top.
     if broad and base == workspace and _SINGLE_SEGMENT.fullmatch(pattern):
         lines.append(f"**/{pattern}")
+    if broad:
+        lines += [form for line in lines if (form := normalize("NFC", line)) != line]
     return PathPattern(base, tuple(_as_regex(line) for line in lines))
 
 

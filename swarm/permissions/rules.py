@@ -7,15 +7,18 @@ A rule is written `Tool` or `Tool(spec)`: `Bash(git log:*)`, `Edit(/src/**)`, `W
 from __future__ import annotations
 
 import re
+import socket
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from functools import cached_property
+from ipaddress import ip_address
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict
 
 from swarm.core.errors import ConfigurationError
+from swarm.definitions.mcp.servers import spellings
 from swarm.definitions.names import canonical_tool, is_tool_entry, split_pattern
 from swarm.definitions.tools import EDIT, READ, Matching, is_mcp, matches_tool, row_of
 from swarm.permissions.path_rules import check_path_spec
@@ -35,7 +38,10 @@ _OF_AGENT_CALLS = frozenset(
     )
 )
 """Parameters, as in `Agent(model:opus)`, which are not plugins' names."""
+_HASH = re.compile(r"_[0-9a-f]{8}$")
+"""The end of a server's tool name that is cut, or else equal to another's."""
 _PARAMETER = re.compile(r"\w+:.+")
+_NUMERIC = re.compile(r"[0-9a-fA-FxX]+(\.[0-9a-fA-FxX]+){0,3}")
 _ODD = re.compile(r"[\x00-\x20\x7f\\]")
 
 
@@ -79,10 +85,22 @@ class Rule(BaseModel):
 
     def names(self, tool: str) -> bool:
         """Report whether the rule covers this tool."""
-        if matches_tool(self.tool, tool) or row_of(tool).matching == _family(self):
+        return self.names_tool(tool) or row_of(tool).matching == _family(self)
+
+    def names_tool(self, tool: str) -> bool:
+        """Report whether the rule has this tool's name, or a pattern for it."""
+        if matches_tool(self.tool, tool):
             return True
+        if self.action == "allow" or not is_mcp(tool) or not is_mcp(self.tool):
+            return False
         # A tool has one spelling, but a rule that forbids it may use another.
-        return self.action != "allow" and is_mcp(tool) and matches_tool(self.tool.casefold(), tool.casefold())
+        names = {tool.casefold(), _HASH.sub("", tool.casefold())}
+        return any(matches_tool(form, name) for form in self.spellings for name in names)
+
+    @cached_property
+    def spellings(self) -> tuple[str, ...]:
+        """The names of a server's tools that the rule can mean, if it denies or asks."""
+        return tuple(dict.fromkeys(form.casefold() for form in spellings(self.tool)))
 
     @cached_property
     def exceptions(self) -> tuple[Rule, ...]:
@@ -209,7 +227,7 @@ def matches_parameter(spec: str, given: dict[str, Any]) -> bool:
         return False
     actual = given[name]
     shown = str(actual).lower() if isinstance(actual, bool) else str(actual)
-    return fnmatchcase(shown.casefold(), value.strip().casefold())
+    return fnmatchcase(shown.strip().casefold(), value.strip().casefold())
 
 
 def matches_value(spec: str, subject: object) -> bool:
@@ -258,6 +276,17 @@ def host_of(url: object) -> str | None:
     try:
         parts = urlsplit(url if "//" in url else f"//{url}")
         host = (parts.hostname or "").rstrip(".")
-        return host.encode("idna").decode().lower() if host else None
+        return _plain_address(host) or host.encode("idna").decode().lower() if host else None
     except (ValueError, UnicodeError):
         return None
+
+
+def _plain_address(host: str) -> str:
+    """Return a numeric IPv4 address in its usual form, as programs read `0x7f.1` and `::ffff:127.0.0.1`; else empty."""
+    if ":" in host:
+        mapped = ip_address(host).ipv4_mapped if "%" not in host else None  # type: ignore[union-attr]
+        return "" if mapped is None else str(mapped)
+    try:
+        return socket.inet_ntoa(socket.inet_aton(host)) if _NUMERIC.fullmatch(host) else ""
+    except OSError:
+        return ""

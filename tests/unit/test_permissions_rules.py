@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swarm.core.errors import SwarmError
+from swarm.definitions.mcp.servers import tool_name
 from swarm.definitions.model import AgentDefinition, PermissionMode
 from swarm.permissions.definition_rules import definition_rules
 from swarm.permissions.judge import JudgedCall, Judgement, judge, may_read
@@ -215,6 +216,25 @@ def test_a_skill_is_denied_by_each_of_its_names(rule: str, tmp_path: Path) -> No
         ("ReadMcpResource", {"server": "git hub", "uri": "x"}, "mcp__git_hub"),
         ("GetMcpPrompt", {"server": "git hub", "name": "x"}, "mcp__git_hub__*"),
         ("mcp__GitHub__push", {}, "mcp__github__push"),
+        ("ListMcpResources", {"server": "git.hub"}, "mcp__git.hub"),
+        ("GetMcpPrompt", {"server": "git.hub", "name": "drop all"}, "mcp__git.hub__drop all"),
+        ("mcp__git_hub__push", {}, "mcp__git.hub__push"),
+        ("mcp__a_b__drop", {}, "mcp__a__b__drop"),
+        ("mcp__a_b__drop", {}, "mcp__a__b"),
+        ("mcp__x__drop", {}, "mcp___x___drop"),
+        ("mcp__x__a_b_0123abcd", {}, "mcp__x__a.b"),
+        (tool_name("long", "x" * 80), {}, f"mcp__long__{'x' * 80}"),
+        ("mcp__claude_ai_Mail__send", {}, "mcp__claude.ai Mail__*"),
+        ("Agent", {"model": " Opus ", "prompt": "x"}, "Agent(model:opus)"),
+        ("WebFetch", {"url": "http://0x7f.1/"}, "WebFetch(domain:127.0.0.1)"),
+        ("WebFetch", {"url": "http://2130706433/"}, "WebFetch(domain:127.0.0.1)"),
+        ("WebFetch", {"url": "http://[::ffff:127.0.0.1]/"}, "WebFetch(domain:127.0.0.1)"),
+        ("Read", {"file_path": "u\u0308.txt"}, "Read(\u00fc.txt)"),
+        ("Read", {"file_path": "\u00fc.txt"}, "Read(u\u0308.txt)"),
+        ("Bash", {"command": "cat u\u0308.txt"}, "Read(\u00fc.txt)"),
+        ("Bash", {"command": "cat /proc/self/cwd/.env"}, "Read(.env)"),
+        ("Bash", {"command": "cat /proc/self/root/etc/passwd"}, "Read(//etc/passwd)"),
+        ("Bash", {"command": "cat ~+/.env"}, "Read(.env)"),
         ("Agent", {"subagent_type": "fork", "prompt": "x"}, "Agent(fork)"),
         ("Agent", {"fork": True, "prompt": "x"}, "Agent(fork)"),
         ("Agent", {"subagent_type": "p:reviewer", "prompt": "x"}, "Agent(reviewer)"),

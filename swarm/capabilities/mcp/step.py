@@ -26,6 +26,7 @@ from swarm.definitions.memory_stores import Places
 from swarm.definitions.names import canonical_tool, split_pattern
 from swarm.definitions.tools import is_mcp
 from swarm.models.catalogue import context_tokens
+from swarm.runtime.approvals import judge_call
 from swarm.runtime.parts import Parts
 from swarm.runtime.steps import Offer, Step
 from swarm.tools import Tool, ToolContext
@@ -239,9 +240,11 @@ class Servers(Step):
         return ServerTool(tool.called, tool.description, {}, run=run, pinned=tool, deferred=deferred)
 
     def names(self, what: str) -> list[str]:
-        """The servers that offer resources, or prompts."""
+        """The servers that offer resources, or prompts, and that rules and mode let the agent list without a question."""
         self._load_pins()
-        return [self.all[key].name for key, pin in sorted(self._pinned.items()) if getattr(pin, what)]
+        offering = [self.all[key].name for key, pin in sorted(self._pinned.items()) if getattr(pin, what)]
+        listing = ABOUT_SERVERS[what][0].name
+        return [name for name in offering if judge_call(self._segment, listing, {"server": name}).action == "allow"]
 
     def ask(self, server: str, request: dict[str, Any], context: ToolContext) -> dict[str, Any]:
         """Ask a server about its resources or prompts. Raises `ToolError`."""

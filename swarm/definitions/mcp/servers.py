@@ -205,10 +205,33 @@ def server_keys(settings: Settings) -> list[str]:
 
 def tool_name(server: str, tool: str) -> str:
     """Return the model's name of a tool: `mcp__server__tool`. A long name is cut and ends with part of its hash."""
-    name = f"{PREFIX}{spell(server)}__{re.sub(r'[^A-Za-z0-9_-]', '_', tool)}"
+    return _fit_name(f"{PREFIX}{spell(server)}__{re.sub(r'[^A-Za-z0-9_-]', '_', tool)}")
+
+
+def _fit_name(name: str) -> str:
     if len(name) <= MAX_NAME:
         return name
     return f"{name[: MAX_NAME - 9]}_{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+
+
+def spellings(entry: str) -> Iterator[str]:
+    """Yield the names, or patterns, of tools that an entry `mcp__SERVER__TOOL` can mean, whatever letters the server's own name has.
+
+    `mcp__a__b` is the tool `b` of the server `a`, or every tool of a server `a__b`.
+    """
+    yield entry
+    parts = entry.removeprefix(PREFIX).split("__")
+    for count in range(1, len(parts) + 1):
+        server, tool = _spell_pattern("__".join(parts[:count])), "__".join(parts[count:])
+        if not server.strip("_*?"):
+            continue
+        for each in dict.fromkeys((tool, tool.lstrip("_"))):
+            name = f"{PREFIX}{server}__{re.sub(r'[^A-Za-z0-9_*?-]', '_', each)}" if each else f"{PREFIX}{server}"
+            yield _fit_name(name) if each and "*" not in name else name
+
+
+def _spell_pattern(name: str) -> str:
+    return re.sub(r"_+", "_", re.sub(r"[^A-Za-z0-9_*?-]", "_", name)).strip("_")
 
 
 def server_of(name: str) -> str:

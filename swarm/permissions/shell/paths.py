@@ -38,6 +38,11 @@ _MAX_PATTERNS = 2
 _HOME = re.compile(r"\$\{?HOME\b")
 _ASSIGNED = re.compile(r"(?:^|[;&|\n(])\s*([A-Za-z_]\w*)=([\"']?)([\w./~-]+)\2(?=\s*(?:;|&&|\n))")
 _VARIABLE = re.compile(r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\})")
+_PROCESS = re.compile(r"/+proc/+(?:[\w-]+/+)*(cwd|root)(?=/|$)")
+"""The folder, or the root, of a running process."""
+_TILDE = re.compile(r"(^|[\s=:])~\+(?=/|\s|$)")
+_LOOP = re.compile(r"\bfor\s+([A-Za-z_]\w*)\s+in\s+([\w./~-]+)\s*(?=;|\n)")
+_DEFAULT = re.compile(r"\$\{([A-Za-z_]\w*):?[-=]([\w./~-]*)\}")
 _PLAIN = re.compile(r"[\w./-]+")
 _CRITICAL = re.compile(r"[/~]?/?\*?|/(bin|boot|dev|etc|home|lib\w*|opt|proc|root|sbin|srv|sys|usr|var|Users)(/\*?)?")
 
@@ -99,14 +104,17 @@ def _without_expression(words: tuple[str, ...]) -> tuple[str, ...]:
 def _paths_in(word: str) -> Iterator[str]:
     if not word or UNKNOWN in word:
         return
-    if word.startswith("-") and "=" not in word:
+    if word.startswith("-") and not re.search("[=@]", word):
         return
     yield word
-    if "=" in word:  # --file=x, of=x
-        yield word.partition("=")[2]
+    for mark in ("=", "@", ":"):  # --file=x, of=x, -d @x, HEAD:x
+        if mark in word:
+            yield word.partition(mark)[2]
 
 
 def _look_up(word: str, folder: Path) -> Iterator[str]:
+    if moved := _PROCESS.match(word):
+        word = f"/{word[moved.end() :]}" if moved[1] == "root" else word[moved.end() :].lstrip("/") or "."
     joined = os.path.join(folder, os.path.expanduser(literal(word)))
     yield joined
     if literal(word) != word and "\0" not in joined:
@@ -128,8 +136,10 @@ def resolve_home(text: str) -> str:
 
 def resolve_assigned(text: str) -> str:
     """Replace `$HOME`, `$PWD`, and variables by the plain words that the command gives them; only for rules that deny or ask."""
-    given = {name: value for name, _, value in _ASSIGNED.findall(text)}
-    return _replace(resolve_home(text), {"PWD": "."} | given)
+    given = {name: value for name, _, value in _ASSIGNED.findall(text)} | dict(_LOOP.findall(text))
+    text = _TILDE.sub(r"\1.", text)
+    text = _DEFAULT.sub(lambda found: given.get(found[1]) or found[2], resolve_home(text))
+    return _replace(text, {"PWD": "."} | given)
 
 
 def _replace(text: str, values: Mapping[str, str]) -> str:

@@ -18,17 +18,17 @@ from swarm.permissions.shell.words import UNKNOWN, literal
 
 _SHELLS = re.compile(r"(ba|da|z|k|a|fi|rba)?sh")
 _CARRIERS = re.compile(
-    r"eval|trap|env|watch|script|su|runuser|flock|parallel|ssh|entr|hyperfine|tmux|screen|dtach|abduco|expect"
+    r"eval|trap|env|watch|script|su|runuser|flock|parallel|sg|ssh|entr|hyperfine|tmux|screen|dtach|abduco|expect"
 )
 """Wrappers whose words can contain shell code."""
 _COPIERS = re.compile(r"rsync|scp|sftp")
 """Programs that run another one only with an option."""
-_RUNNERS = re.compile(r"uv|poetry|pipenv|pdm|hatch|rye|npx|bunx|direnv|mise")
+_RUNNERS = re.compile(r"uv|poetry|pipenv|pdm|hatch|rye|npx|bunx|bundle|direnv|mise|gdb")
 """Wrappers that people allow by name, for the project's own programs."""
 _WRAPPERS = re.compile(
     rf"{_CARRIERS.pattern}|!|g?timeout|nice|nohup|sudo|doas|xargs|command|builtin|exec|g?time|stdbuf|setsid|ionice|chrt|taskset"
     r"|noglob|nocorrect|busybox|toybox|unbuffer|chroot|unshare|nsenter|strace|ltrace|systemd-run|fakeroot|setarch|prlimit"
-    r"|firejail|bwrap|rlwrap|coproc|catchsegv|choom|numactl|cgexec|setpriv|capsh|jobs|proot|start-stop-daemon|daemonize"
+    r"|firejail|bwrap|rlwrap|coproc|catchsegv|choom|numactl|cgexec|setpriv|caffeinate|capsh|jobs|proot|start-stop-daemon|daemonize"
     r"|linux(32|64)|i386|x86_64|uname26|ssh-agent|dpkg-architecture|dbus-run-session|xvfb-run|torsocks|proxychains|pkexec|at|batch|chronic|parallel-ssh|pssh|sem|chpst|setuidgid|softlimit"
     r"|ld(-linux|-musl|\.so|-\d|64\.so)[\w.-]*"
 )
