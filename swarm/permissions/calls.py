@@ -83,8 +83,8 @@ def _by_rules(action: Action, call: JudgedCall) -> Judgement | None:
     if found is None and (server := call.row.server and call.given.get(call.row.server)):
         # A rule about a server's tools is about its resources and prompts, too; to forbid, one may name a prompt like a tool.
         about = (call.tool, *(() if action == "allow" else (str(call.given.get(call.row.subject)),)))
-        found = (_by_rules(action, replace(call, tool=tool_name(str(server), each))) for each in about)
-        return next(filter(None, found), None)
+        verdicts = (_by_rules(action, replace(call, tool=tool_name(str(server), each))) for each in about)
+        return next((verdict for verdict in verdicts if verdict is not None), None)
     return found
 
 

@@ -10,6 +10,8 @@ from typing import Any
 from tests.oracle.claude_code import ask, find_program, read_version
 from tests.oracle.codex import ask_codex
 from tests.oracle.codex import find_program as find_codex
+from tests.oracle.opencode import SETS, ask_opencode
+from tests.oracle.opencode import find_program as find_opencode
 from tests.oracle.world import (
     ANSWERS,
     READS,
@@ -60,6 +62,8 @@ def main(names: list[str]) -> None:
     known["texts"], known["version"] = ask_for_texts(program), read_version(program)
     if codex := find_codex():
         known["codex"] = ask_codex(codex)
+    if opencode := find_opencode():
+        known["opencode"] = {"version": read_version(opencode), **{name: ask_opencode(opencode, name) for name in SETS}}
     ANSWERS.write_text(json.dumps(known, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
 
 

@@ -88,17 +88,22 @@ def list_cases(name: str) -> list[Case]:
 
 def build_world(workspace: Path, home: Path, name: str) -> None:
     """Write the files of the world with the rules of a set into two empty folders."""
-    for path, text in WORLD.items():
-        (workspace / path).parent.mkdir(parents=True, exist_ok=True)
-        (workspace / path).write_text(text)
-    for link, target in LINKS.items():
-        (workspace / link).symlink_to(target)
+    build_files(workspace)
     permissions = {key: value for key, value in read_sets()[name].items() if key in _TABLE}
     text = json.dumps({"permissions": permissions})
     (workspace / ".claude/settings.json").write_text(fill(text, workspace, home))
     (home / ".ssh").mkdir()
     (home / ".ssh/id").write_text("k\n")
     (home / "x").write_text("x\n")
+
+
+def build_files(workspace: Path) -> None:
+    """Write the files of the world into an empty folder."""
+    for path, text in WORLD.items():
+        (workspace / path).parent.mkdir(parents=True, exist_ok=True)
+        (workspace / path).write_text(text)
+    for link, target in LINKS.items():
+        (workspace / link).symlink_to(target)
 
 
 def build_texts(workspace: Path, home: Path) -> None:

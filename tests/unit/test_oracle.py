@@ -1,4 +1,4 @@
-"""Our decisions and texts beside those of Claude Code's and Codex's own CLIs, whose answers are kept in `tests/oracle/answers.json`.
+"""Our decisions and texts beside those of other systems' own CLIs, whose answers are kept in `tests/oracle/answers.json`.
 
 Tests of swarm/permissions/calls.py, swarm/permissions/judge.py, swarm/permissions/path_rules.py, swarm/permissions/rules.py,
 swarm/permissions/shell/judge.py, swarm/permissions/shell/patterns.py, swarm/capabilities/context/nested.py.
@@ -7,11 +7,20 @@ swarm/permissions/shell/judge.py, swarm/permissions/shell/patterns.py, swarm/cap
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 
 from docs.generate import inserts
 from tests.oracle.codex import MEANINGS, decide_as_codex
-from tests.oracle.ours import decide_set, find_differences, give_texts, read_answers, read_reasons
+from tests.oracle.opencode import SETS, decide_as_opencode
+from tests.oracle.ours import SEVERITY, decide_set, find_differences, give_texts, read_answers, read_reasons
 from tests.oracle.world import list_cases, read_sets
+
+STRICTER_THAN_OPENCODE = (
+    *("bash FOO=1 git push", "bash git  push", "bash 'git' push", 'bash git "push"', "bash /usr/bin/git push"),
+    *('bash bash -c "git push"', "bash git -C . push", "bash timeout 5 git push"),
+    *("bash ls ab", "bash ls", "grep x", "glob *.txt"),
+    *("write docs/n2.md", "write {home}/x2", "read link.txt", "read linked/k"),
+)
 
 
 def test_the_oracle_was_asked_about_each_case() -> None:
@@ -42,6 +51,25 @@ def test_codexs_rules_decide_as_codex_does() -> None:
     there = {command: MEANINGS[decision] for command, decision in read_answers()["codex"].items()}
     differences = {command: here for command, here in decide_as_codex().items() if here != there[command]}
     assert differences == {"echo two words": "deny"}, "to deny, a rule's word is also found as several words"
+
+
+def test_opencodes_tables_decide_as_opencode_does_or_forbid_more() -> None:
+    kept = read_answers()["opencode"]
+    differences = {
+        f"{tool} {subject}": (there, here[tool][subject])
+        for name in SETS
+        for here in [decide_as_opencode(name)]
+        for tool, asked in kept[name].items()
+        for subject, there in asked.items()
+        if here[tool][subject] != there
+    }
+    count = sum(len(asked) for name in SETS for asked in kept[name].values())
+    told = f"Of {count} calls, each judged by OpenCode {kept['version']}"
+    assert len(differences) == 16
+    assert told in (Path(__file__).parents[2] / "docs/coming-from.md").read_text()
+    assert all(SEVERITY[here] > SEVERITY[there] for there, here in differences.values())
+    # Spellings and wrappers of a command, other names of a file, and patterns without a counterpart.
+    assert sorted(differences) == sorted(STRICTER_THAN_OPENCODE)
 
 
 def test_the_table_of_differences_is_current() -> None:
