@@ -32,6 +32,8 @@ class Started(Journaled):
     """Empty for a fork, like `system`: it has its parent's."""
     kinds: dict[str, Literal["look", "idempotent"]] = {}
     """Kinds of MCP tools without effects, by name, as declared by the servers that the job trusts."""
+    offers: dict[str, str] = {}
+    """MCP server → digest of its list of tools that the agent's own tools follow."""
     prefix: str = ""
     """Hash under which the job stores `system` and `tools`; the store fills both in when it reads the entry."""
     instructions: str = ""

@@ -113,7 +113,7 @@ class History(HistoryState):
 
     def _take_started(self, entry: Started) -> None:
         self.spec, self.system, self.tools = entry.spec, entry.system, entry.tools
-        self.kinds = dict(entry.kinds)
+        self.kinds, self.offers = dict(entry.kinds), dict(entry.offers)
         self.mode, self.commit = entry.spec.mode, entry.spec.base
         self.guidance, self.hooks.profile = entry.guidance, entry.spec.profile
         if entry.guidance:
@@ -123,7 +123,7 @@ class History(HistoryState):
 
     def _take_redefined(self, entry: Redefined) -> None:
         self.spec, self.system, self.tools = entry.spec, entry.system, entry.tools
-        self.kinds, self.opened = dict(entry.kinds), self.length
+        self.kinds, self.offers, self.opened = dict(entry.kinds), dict(entry.offers), self.length
         if entry.spec.definition.coordination and self.ledger is None:
             self.ledger = WorkLedger()
 

@@ -15,7 +15,7 @@ from swarm.agent.entries import Compacted, Started
 from swarm.agent.history import History
 
 _VERSION = 3
-_ELSEWHERE = {"spec", "system", "tools", "kinds", "guidance"}
+_ELSEWHERE = {"spec", "system", "tools", "kinds", "offers", "guidance"}
 """Fields stored in the journal's first entry, or in that of the agent that a fork began with."""
 
 
@@ -44,5 +44,5 @@ def restore(agent_id: str, started: Started, prefix: Started, entry: Compacted) 
     except ValidationError:
         return None
     history.spec, history.system, history.tools = started.spec, prefix.system, prefix.tools
-    history.guidance, history.kinds = prefix.guidance, dict(prefix.kinds)
+    history.guidance, history.kinds, history.offers = prefix.guidance, dict(prefix.kinds), dict(prefix.offers)
     return history if history.agent_id == agent_id else None

@@ -128,6 +128,8 @@ class HistoryState:
     tools: list[dict[str, Any]] = field(default_factory=list)
     kinds: dict[str, str] = field(default_factory=dict)
     """Kinds of tools that are not in the table of tools."""
+    offers: dict[str, str] = field(default_factory=dict)
+    """MCP server → digest of its list of tools that the agent's own follow."""
     messages: list[dict[str, Any]] = field(default_factory=list)
     pending: dict[str, Block] = field(default_factory=dict)
     """Calls of the last reply that have no result yet, in the order the model made them."""

@@ -82,16 +82,7 @@ def choose_tools(
     available = {tool.name: tool for tool in (*every, *(tool for offer in offers for tool in offer.tools()))}
     if spec.definition.command:
         return [available[PROGRAM_AGAIN if spec.definition.restart else PROGRAM]]
-    situation = Situation(
-        definition=with_team_tools(spec),
-        depth=spec.depth,
-        max_depth=spec.limits.max_depth,
-        is_root=spec.parent_id is None,
-        background=spec.background,
-        mode=spec.mode,
-        sandbox=sandboxed,
-    )
-    tools = [available[name] for name in filter_tools(list(available), situation)]
+    tools = [available[name] for name in permitted(spec, list(available), sandboxed=sandboxed)]
     spawns = any(tool.row.kind is Kind.SPAWN for tool in tools)
     plans = any(tool.row.sets_mode for tool in tools) and _may_plan(spec, person_there=person_there)
     met = {offer.meets for offer in offers}
@@ -103,6 +94,20 @@ def choose_tools(
         for tool in tools
         if is_of_use(tool.row, spec, spawns=spawns, person_there=person_there, met=met, plans=plans)
     ]
+
+
+def permitted(spec: AgentSpec, names: Sequence[str], *, sandboxed: bool) -> list[str]:
+    """Return the tools of these names that the filter leaves to an agent, in order."""
+    situation = Situation(
+        definition=with_team_tools(spec),
+        depth=spec.depth,
+        max_depth=spec.limits.max_depth,
+        is_root=spec.parent_id is None,
+        background=spec.background,
+        mode=spec.mode,
+        sandbox=sandboxed,
+    )
+    return filter_tools(names, situation)
 
 
 def with_team_tools(spec: AgentSpec) -> AgentDefinition:

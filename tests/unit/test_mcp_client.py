@@ -1,7 +1,7 @@
 """What is decided about MCP servers without speaking with any: pins, names, questions, search.
 
-Tests of swarm/capabilities/mcp/elicitation.py, swarm/capabilities/mcp/launch.py, swarm/capabilities/mcp/pins.py,
-swarm/capabilities/mcp/server_tools.py.
+Tests of swarm/capabilities/mcp/changes.py, swarm/capabilities/mcp/elicitation.py, swarm/capabilities/mcp/launch.py,
+swarm/capabilities/mcp/pins.py, swarm/capabilities/mcp/server_tools.py.
 """
 
 from __future__ import annotations
@@ -11,11 +11,14 @@ from typing import Any
 
 import pytest
 
+from swarm.agent.entries import Prompt, Redefined
 from swarm.agent.history import History
+from swarm.agent.spec import AgentSpec
+from swarm.capabilities.mcp.changes import ToolChange, adopt
 from swarm.capabilities.mcp.elicitation import make_ask, read_answer
 from swarm.capabilities.mcp.launch import Profile
-from swarm.capabilities.mcp.pins import make_pin
-from swarm.capabilities.mcp.server_tools import must_defer, search_tools
+from swarm.capabilities.mcp.pins import follow, make_pin
+from swarm.capabilities.mcp.server_tools import TOOL_SEARCH, ServerTool, must_defer, search_tools
 from swarm.definitions.mcp.servers import Server
 from swarm.definitions.tools import Kind
 from swarm.permissions.judge import JudgedCall, judge
@@ -154,3 +157,33 @@ def test_who_plans_may_call_what_is_believed_to_change_nothing_where_a_rule_allo
     rules = Rules(rules=(parse_rule("mcp__s__*", "allow", "test"),) if allowed else ())
     call = JudgedCall("mcp__s__x", {}, rules, "plan", Path("/w"), sandboxed=True, looks=looks)
     assert judge(call).action == action
+
+
+def test_new_tools_of_a_server_are_deferred_where_the_agent_can_search() -> None:
+    server = Server(name="my server", transport="stdio", command="x")
+    pin = pin_of(said("old"), said("new", read_only=True)).model_copy(update={"offer": "2"})
+    tools = [ServerTool(one.called, "", {}, pinned=one) for one in pin.tools]
+    for searches in (True, False):
+        given = [TOOL_SEARCH.schema()] if searches else []
+        given += [
+            {"name": name, "input_schema": {"type": "object"}} for name in ("mcp__my_server__old", "mcp__my_server__x")
+        ]
+        history = History("a", tools=given, offers={"my_server": "1", "other": "3"})
+        redefined, told = adopt(history, AgentSpec.model_construct(), [ToolChange(server, pin, tools)], 200_000)
+        assert isinstance(redefined, Redefined) and isinstance(told, Prompt)
+        assert redefined.tools[: len(given)] == given and redefined.offers == {"my_server": "2", "other": "3"}
+        [new] = redefined.tools[len(given) :]
+        assert new["name"] == "mcp__my_server__new" and bool(new.get("defer_loading")) is searches
+        assert ("ToolSearch" in told.text) is searches and "no longer offers: mcp__my_server__x" in told.text
+        assert redefined.kinds == {"mcp__my_server__new": "look"}
+    many = [ServerTool(f"mcp__my_server__t{n}", "", {}, pinned=pin.tools[0]) for n in range(40)]
+    redefined, _ = adopt(History("a"), AgentSpec.model_construct(), [ToolChange(server, pin, many)], 200_000)
+    assert isinstance(redefined, Redefined) and redefined.tools[0]["name"] == "ToolSearch"
+    assert all(tool["defer_loading"] for tool in redefined.tools[1:]) and len(redefined.tools) == 41
+
+
+def test_a_tool_that_is_gone_stays_known_and_comes_back() -> None:
+    both, one = pin_of(said("a"), said("b")), pin_of(said("a"))
+    after = follow(both, one)
+    assert [(tool.name, tool.gone) for tool in after.tools] == [("a", False), ("b", True)]
+    assert [(tool.name, tool.gone) for tool in follow(after, both).tools] == [("a", False), ("b", False)]

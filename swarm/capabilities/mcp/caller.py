@@ -69,6 +69,11 @@ class ServerCaller:
         """Return what a server offers, starting it if needed. Raises `ServerAway`."""
         return make_pin(server, self._start(server, self._key(server, context), context)["about"])
 
+    def find_change(self, server: Server, context: ToolContext, known: str) -> Pin | None:
+        """Return a server's offer if it runs on this host, and its tools are no longer the known ones."""
+        event = self._access.line.tell({"do": "offer", "key": self._key(server, context), "known": known})
+        return make_pin(server, event["about"]) if "about" in event else None
+
     def call(self, server: Server, tool: PinnedTool, context: ToolContext, given: dict[str, Any]) -> ToolResult:
         """Call a tool. Raises `ToolError`, or `AwaitsAnswer` if a person must answer first."""
         kept = _CachedTools(context)

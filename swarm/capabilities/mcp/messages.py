@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from swarm.capabilities.mcp.pins import Pin
 
+_MAX_SCHEMA = 4_000
 RESTARTED = (
     "[The MCP server {name} was restarted since your last call of it (on another host, after it ended, or after long idleness). What it "
     "held in memory is lost.]"
@@ -32,6 +33,18 @@ ABSENT = (
     "Your type names MCP servers that this job does not have: {names}. You do not have their tools. Say so where you needed them; do not "
     "guess their results."
 )
+
+
+def explain_change(
+    server: str, added: Sequence[str], gone: Sequence[str], other: Mapping[str, str], search: str
+) -> str:
+    """Tell an agent that a server has changed its tools; `other` has the new parameters of changed ones, by name."""
+    lines = [f"[The MCP server {server} has changed its tools."]
+    how = f"; {search} shows their parameters" if search else ""
+    lines += [f"New ones, which you can call from now on{how}: {', '.join(added)}."] if added else []
+    lines += [f"It no longer offers: {', '.join(gone)}."] if gone else []
+    lines += [f"{name} now takes: {parameters[:_MAX_SCHEMA]}" for name, parameters in other.items()]
+    return "\n".join(lines) + "]"
 
 
 def introduce(pins: Mapping[str, Pin], missing: Mapping[str, str]) -> str:

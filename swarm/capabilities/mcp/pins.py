@@ -1,6 +1,7 @@
 """What a server offers, kept with the job by the first request.
 
-Every agent of the job has the same tools of it, on every host, whatever the server lists later. Nothing here connects to a server.
+Every agent of the job begins with the same tools of it, on every host. A server's later changes replace the offer (`changes.py`). Nothing
+here connects to a server.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ class PinnedTool(BaseModel):
     """The JSON schema of its input."""
     kind: CallKind = "effect"
     """The kind of the tool's calls: the server's own annotation if it is trusted, else `effect`."""
+    gone: bool = False
+    """The server no longer lists the tool. Agents that have it can still call it, which another process of the server may know."""
 
 
 class Pin(BaseModel):
@@ -49,6 +52,8 @@ class Pin(BaseModel):
     tools: tuple[PinnedTool, ...] = ()
     resources: bool = False
     prompts: bool = False
+    offer: str = ""
+    """Digest of the server's list of tools."""
     left_out: tuple[str, ...] = ()
     """Tools that cannot be given to a model, with the reasons."""
 
@@ -78,8 +83,16 @@ def make_pin(server: Server, about: Mapping[str, Any]) -> Pin:
         tools=tuple(tools.values()),
         resources=about["resources"],
         prompts=about["prompts"],
+        offer=about.get("offer", ""),
         left_out=tuple(left_out),
     )
+
+
+def follow(before: Pin, pin: Pin) -> Pin:
+    """Return a changed offer with the tools that it no longer has. Pure."""
+    names = {tool.called for tool in pin.tools}
+    gone = (tool.model_copy(update={"gone": True}) for tool in before.tools if tool.called not in names)
+    return pin.model_copy(update={"tools": (*pin.tools, *gone)})
 
 
 def is_believed(server: Server, tool: str) -> bool:
@@ -129,3 +142,14 @@ class Pins:
         """Keep a server's offer and return the kept one: the first of two concurrent ones."""
         [document] = self._keyspace.run("pin_server", self._job_id, place, pin.model_dump_json())
         return Pin.model_validate_json(document)
+
+    def renew(self, place: str, pin: Pin) -> Pin:
+        """Keep a server's changed offer in place of the known one, and return it."""
+        while True:
+            before = self._keyspace.client.hget(self._keyspace.key("job", self._job_id, "servers"), place)
+            if before is None:
+                return self.pin(place, pin)
+            renewed = follow(Pin.model_validate_json(before), pin)
+            [kept] = self._keyspace.run("renew_server", self._job_id, place, before, renewed.model_dump_json())
+            if kept:
+                return renewed

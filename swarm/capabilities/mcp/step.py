@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
 from typing import Any
 
 from swarm.agent.coordination.messages import explain_servers
+from swarm.agent.decision import Action, CallModel
 from swarm.agent.entries import Finished, Started
 from swarm.agent.needs import SERVERS, needs_of, offer, read_workers
 from swarm.agent.spec import AgentSpec
 from swarm.capabilities.mcp.caller import Access, ServerAway, ServerCaller
+from swarm.capabilities.mcp.changes import ToolChange, adopt
 from swarm.capabilities.mcp.host import end_servers, line_of
 from swarm.capabilities.mcp.logins import way_to
 from swarm.capabilities.mcp.messages import ABSENT, introduce
@@ -28,6 +30,7 @@ from swarm.definitions.tools import is_mcp
 from swarm.models.catalogue import context_tokens
 from swarm.runtime.approvals import judge_call
 from swarm.runtime.parts import Parts
+from swarm.runtime.request_prefix import permitted
 from swarm.runtime.steps import Offer, Step
 from swarm.tools import Tool, ToolContext
 
@@ -51,6 +54,8 @@ class Servers(Step):
         own = segment.spec.definition.servers
         found = {server.key: server for server in [*self._of_job(), *own]}
         return {key: server for key, server in found.items() if may_have(segment.spec.definition, server)}
+
+    takes = (CallModel,)
 
     @property
     def adds_tools(self) -> bool:  # type: ignore[override]
@@ -118,7 +123,39 @@ class Servers(Step):
         given, segment = [tool["name"] for tool in entry.tools], self._segment
         if self.at_home:
             segment.store.agents.need(segment.claim, needs_of(segment.claim.spec, given, servers=self.at_home))
-        return entry.model_copy(update={"kinds": self._kinds(given)})
+        offers = {key: pin.offer for key, pin in self._pinned.items() if pin.offer}
+        return entry.model_copy(update={"kinds": self._kinds(given), "offers": offers})
+
+    # -- changed tools -------------------------------------------------------------------------------------
+
+    def due(self, action: Action) -> Callable[[], None] | None:
+        if not isinstance(action, CallModel) or not action.tools_allowed or self._segment.spec.fork is not None:
+            return None
+        changes = [change for key in self._segment.history.offers if (change := self._find_change(key)) is not None]
+        return partial(self._follow, changes) if changes else None
+
+    def _find_change(self, key: str) -> ToolChange | None:
+        server = self.all.get(key)
+        if server is None:
+            return None
+        known = self._segment.history.offers[key]
+        pin = self._calling.find_change(server, self.parts.toolbox.context_of(""), known)
+        if pin is None:
+            return None
+        names = permitted(
+            self._segment.spec, [tool.called for tool in pin.tools], sandboxed=self.parts.toolbox.is_sandboxed()
+        )
+        tools = [tool for tool in pin.tools if tool.called in names and self._may_have(tool)]
+        return ToolChange(server, pin, [self._make_tool(server, tool) for tool in tools])
+
+    def _follow(self, changes: list[ToolChange]) -> None:
+        segment = self._segment
+        pins = Pins(segment.store.keyspace, segment.spec.job_id)
+        for change in changes:
+            # First, so that the agent's next worker finds the tools.
+            self._pinned[change.server.key] = pins.renew(self._place(change.server), change.pin)
+        room = context_tokens(segment.spec.model, prices_file=segment.settings.prices_file)
+        segment.journal.append(adopt(segment.history, segment.spec, changes, room))
 
     def list_tools(self) -> list[Tool]:
         """Return the servers' tools before any filter, starting servers that this job has not used yet."""
@@ -156,7 +193,7 @@ class Servers(Step):
             return away.why
 
     def _make_tools(self) -> list[Tool]:
-        allowed = [(server, tool) for server, tool in self._each_tool() if self._may_have(tool)]
+        allowed = [(server, tool) for server, tool in self._each_offered() if self._may_have(tool)]
         plain = [self._make_tool(server, tool) for server, tool in allowed]
         room = context_tokens(self._segment.spec.model, prices_file=self._segment.settings.prices_file)
         deferrable = [tool.schema() for (server, _), tool in zip(allowed, plain, strict=True) if not server.always_load]
@@ -167,6 +204,9 @@ class Servers(Step):
     def _each_tool(self) -> Iterable[tuple[Server, PinnedTool]]:
         for key, pin in sorted(self._pinned.items()):
             yield from ((self.all[key], tool) for tool in pin.tools)
+
+    def _each_offered(self) -> Iterable[tuple[Server, PinnedTool]]:
+        return ((server, tool) for server, tool in self._each_tool() if not tool.gone)
 
     def _may_have(self, tool: PinnedTool) -> bool:
         """Whether the agent may have a tool: a read-only agent gets read-only tools and those named one by one."""

@@ -36,7 +36,7 @@ def _configured(swarm: Swarm, job_id: str) -> list[Server]:
 
 
 def _show(pin: Pin) -> dict[str, Any]:
-    tools = [tool.model_dump(include={"name", "called", "description", "kind"}) for tool in pin.tools]
+    tools = [tool.model_dump(include={"name", "called", "description", "kind"}) for tool in pin.tools if not tool.gone]
     return {"tools": tools, "resources": pin.resources, "prompts": pin.prompts, "left_out": list(pin.left_out)}
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import logging
 import secrets
 import shutil
@@ -13,6 +15,8 @@ from typing import Any
 
 import mcp_types as types
 from mcp import Client, MCPError
+from mcp.client.subscriptions import SubscriptionLost
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from swarm.capabilities.mcp.broker.admission import Admission
 from swarm.capabilities.mcp.broker.calls import Event, ServerCall
@@ -30,6 +34,8 @@ from swarm.core.release import VERSION
 log = logging.getLogger("swarm.mcp")
 MAX_LISTED = 1_000
 _PAGES = 100
+_CHANGES = 100
+_LIST_SECONDS = 5.0
 _CLOSED = -32_000
 _STOP_SECONDS = 10.0
 
@@ -55,6 +61,8 @@ class ServerSession:
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._hung_up, self._stop = asyncio.Event(), asyncio.Event()
         self._said, self._admission = StderrTail(), Admission(launch)
+        self._changed, self._listed = asyncio.Event(), asyncio.Event()
+        self._listed.set()
         self._task = asyncio.create_task(self._live())
 
     # -- start and end -------------------------------------------------------------------------------------
@@ -93,9 +101,11 @@ class ServerSession:
                 self._client = client
                 self._ready.set_result(None)
                 waits = [asyncio.create_task(event.wait()) for event in (self._hung_up, self._stop)]
+                follows = [asyncio.create_task(self._follow(client)), asyncio.create_task(self._listen(client))]
                 await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-                for wait in waits:
-                    wait.cancel()
+                for task in (*waits, *follows):
+                    task.cancel()
+                await asyncio.gather(*follows, return_exceptions=True)
         except Exception as error:
             failure = self._admission.refusal or describe_error(error)
             log.warning("%s: %s", self.launch["name"], failure)
@@ -114,19 +124,56 @@ class ServerSession:
             open_transport(self.launch, self._hung_up, self._said, self._admission),
             cache=None,
             client_info=types.Implementation(name="swarm", version=VERSION),
+            message_handler=self._hear,
             elicitation_callback=self._elicit,
             list_roots_callback=self._list_roots if self.launch.get("roots") else None,
         )
 
     async def _describe(self, client: Client) -> dict[str, Any]:
         offers = client.server_capabilities
-        tools = [describe_tool(tool) for tool in await _all_pages(client.list_tools, "tools")] if offers.tools else []
         return {
-            "tools": sorted(tools, key=lambda tool: str(tool["name"])),
+            **(await _list_tools(client) if offers.tools else _offer_of([])),
             "instructions": client.instructions or "",
             "resources": offers.resources is not None,
             "prompts": offers.prompts is not None,
         }
+
+    # -- changes of its tools ------------------------------------------------------------------------------
+
+    async def _hear(self, message: Any) -> None:
+        if isinstance(message, types.ToolListChangedNotification):
+            self._note_change()
+
+    def _note_change(self) -> None:
+        self._listed.clear()
+        self._changed.set()
+
+    async def _listen(self, client: Client) -> None:
+        """Hear of changes from a server of the protocol of 2026-07-28, which tells only listeners."""
+        if client.protocol_version not in MODERN_PROTOCOL_VERSIONS or not client.server_capabilities.tools:
+            return
+        with suppress(MCPError, SubscriptionLost, TimeoutError):
+            async with client.listen(tools_list_changed=True) as changes:
+                async for _ in changes:
+                    self._note_change()
+
+    async def _follow(self, client: Client) -> None:
+        """List the tools again after each change, up to a generous number of times."""
+        for _ in range(_CHANGES):
+            await self._changed.wait()
+            self._changed.clear()
+            try:
+                async with asyncio.timeout(_LIST_SECONDS):
+                    self.about |= await _list_tools(client)
+            except (MCPError, TimeoutError) as error:
+                log.warning("%s: its changed tools cannot be listed: %s", self.launch["name"], describe_error(error))
+            if not self._changed.is_set():
+                self._listed.set()
+        self._listed.set()
+
+    def offer(self, known: str) -> Event:
+        """Describe the server if its tools differ from the known ones."""
+        return {"same": True} if self.about.get("offer") == known else {"about": self.about}
 
     def _last_words(self) -> str:
         return f"; the last it said:\n{self._said.text}" if self._said.text else ""
@@ -167,7 +214,11 @@ class ServerSession:
             )
 
         try:
-            return await self._try(work(), request)
+            event = await self._try(work(), request)
+            # The caller's next turn begins with the tools that the call has brought.
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._listed.wait(), _LIST_SECONDS)
+            return event
         finally:
             if self.calls.get(call.ticket) is call:
                 del self.calls[call.ticket]
@@ -256,6 +307,15 @@ class ServerSession:
 
 def _elicited(given: Event) -> types.ElicitResult:
     return types.ElicitResult(action=given["action"], content=given.get("content"))
+
+
+async def _list_tools(client: Client) -> dict[str, Any]:
+    return _offer_of([describe_tool(tool) for tool in await _all_pages(client.list_tools, "tools")])
+
+
+def _offer_of(tools: list[dict[str, Any]]) -> dict[str, Any]:
+    tools = sorted(tools, key=lambda tool: str(tool["name"]))
+    return {"tools": tools, "offer": hashlib.sha256(json.dumps(tools, sort_keys=True).encode()).hexdigest()[:16]}
 
 
 async def _all_pages(fetch: Callable[..., Awaitable[Any]], what: str) -> list[Any]:

@@ -6,6 +6,7 @@ A connection carries one request at a time, a line of JSON `{"do": …}`. The an
     start  key, launch             → about, run | failed, why
     call   key, ticket, tool, given, seconds, answers?, state?, hold   → progress*, then asked | result | failed, why; each with run
     resources | read uri | prompts | prompt name, given                → result | failed, why
+    offer  key, known              → about | same: whether the tools are those of the known offer
     end    job? owner? workspace?  → ended: number of servers
     state                          → servers: those that run
 
@@ -116,6 +117,8 @@ class Broker:
                 one = self._servers.get(request["key"])
                 if one is None or one.has_ended:
                     await _say(writer, {"unknown": True})
+                elif asked == "offer":
+                    await _say(writer, one.offer(request["known"]))
                 elif asked == "call":
                     await self._call(one, request, reading, writer)
                 else:
