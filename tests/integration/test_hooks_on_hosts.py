@@ -202,10 +202,14 @@ def test_a_hook_of_a_persons_plugin_runs_on_the_host_from_the_content_that_was_a
     hooks = {"hooks": on("PreToolUse", 'sh "${CLAUDE_PLUGIN_ROOT}/mark.sh"', "Bash")}
     (plugin / "hooks").mkdir(parents=True)
     (plugin / "hooks" / "hooks.json").write_text(json.dumps(hooks))
-    (plugin / "mark.sh").write_text(f'touch "$CLAUDE_PLUGIN_DATA/seen" && cp "$CLAUDE_PLUGIN_ROOT/mark.sh" {marker}\n')
+    (plugin / "mark.sh").write_text(
+        f'echo seen >> "$CLAUDE_PLUGIN_DATA/seen" && cp "$CLAUDE_PLUGIN_DATA/seen" {marker}\n'
+    )
     add_plugin(PluginSpec(str(plugin)), person)
     (plugin / "mark.sh").write_text("exit 2\n")
     job = submit(own, TWICE % '"true"')
     job.wait(30)
     assert [run.outcome for run in heard(own, job)["PreToolUse"].runs] == ["ok"]
-    assert "CLAUDE_PLUGIN_DATA" in marker.read_text()
+    seen = marker.read_text()
+    submit(own, TWICE % '"true"').wait(30)
+    assert seen and marker.read_text() == 2 * seen, "its data outlives the job"

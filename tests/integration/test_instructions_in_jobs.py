@@ -100,6 +100,7 @@ rules:
       tools:
         - {name: Bash, input: {command: 'echo "[$GREETING$MY_TOKEN]"'}}
         - {name: Read, input: {file_path: sub/a.txt}}
+        - {name: TeamCreate, input: {name: crew, agents: [{name: ada, prompt: x, subagent_type: worker, model: " opus"}]}}
         - {name: Agent, input: {description: a child, prompt: x, subagent_type: worker, model: OPUS}}
   - {reply: {text: DONE}}
 """
@@ -107,9 +108,10 @@ rules:
     job = at_work.submit("go", server)
     assert job.wait(60).text == "DONE"
     entries = at_work.swarm.journal(job.view().root_id)
-    said, read, started = [entry.text for entry in entries if isinstance(entry, ToolFinished)]
+    said, read, founded, started = [entry.text for entry in entries if isinstance(entry, ToolFinished)]
     assert "[hello]" in said and "rule below" in read
     assert "the rule Agent(model:opus) of `availableModels` of settings" in started
+    assert "Not started: ada" in founded and "`availableModels` of settings" in founded
 
 
 def test_the_text_is_kept_once_and_the_journal_names_it(at_work: Fleet) -> None:

@@ -52,6 +52,8 @@ class HookCaller:
     network: bool
     """Whether the agent's processes may use the network."""
     judges: Judges
+    data: Path
+    """The person's folder for the data of plugins, for hooks outside of the sandbox."""
 
     def run(self, hook: Hook, event: HookEvent, told: dict[str, Any], how: Run) -> HookAnswer:
         """Run the hook and return its answer. Raises only if it is interrupted."""
@@ -118,14 +120,17 @@ class HookCaller:
         return replace(self.context, environment={**self.context.environment, **variables}, hold=hold)
 
     def _data(self, hook: Hook, how: Run) -> Path:
-        """The folder for the data of a hook's plugin, of this agent alone, as the command sees it."""
-        name = f".plugins/{name_of(hook.plugin)}"
+        """The folder for the data of a hook's plugin, as the command sees it.
+
+        It lasts on the person's own machine; in a sandbox it is this agent's alone.
+        """
         if how.place == "host":
-            (self.private / name).mkdir(parents=True, exist_ok=True)
-            return self.private / name
+            folder = self.data / name_of(hook.plugin)
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            return folder
         # Made by the command itself: agents write in their home, and could have put a link there.
         argv = [] if self.context.confine is None else shell_argv(self.context, self.context.confine)
-        return Path(_seen_as(argv, self.home)) / name
+        return Path(_seen_as(argv, self.home)) / ".plugins" / name_of(hook.plugin)
 
     # -- addresses -----------------------------------------------------------------------------------------
 

@@ -150,7 +150,8 @@ class HookStep(Step):
         segment = self._segment
         context = self.parts.toolbox.context_of(key)
         judges = self._find_judges(context)
-        calling = HookCaller(context, home_folder(context), scratch_folder(context), segment.spec.network, judges)
+        data = segment.settings.state_folder() / "plugin-data"
+        calling = HookCaller(context, home_folder(context), scratch_folder(context), segment.spec.network, judges, data)
         self.parts.files.before_call({"id": context.tool_use_id})
         plugins = context.environment.get(FOLDERS, "")
         due = [(event, [hook.at(plugins) for hook in hooks]) for event, hooks in due]
