@@ -99,14 +99,21 @@ def _demoted(fleet: Fleet) -> Iterator[None]:
 @contextlib.contextmanager
 def _locked(fleet: Fleet) -> Iterator[None]:
     """Its password is another one for a while, and every connection is made anew."""
-    client = redis.Redis.from_url(fleet.url, single_connection_client=True)
-    client.config_set("requirepass", "rotated")
-    for kind in ("normal", "pubsub"):
-        client.client_kill_filter(_type=kind, skipme=True)
-    yield
-    time.sleep(OUTAGE_SECONDS)
-    client.config_set("requirepass", "")
-    client.close()
+    with _rotated(fleet):
+        yield
+        time.sleep(OUTAGE_SECONDS)
+
+
+@contextlib.contextmanager
+def _rotated(fleet: Fleet) -> Iterator[None]:
+    with redis.Redis.from_url(fleet.url, single_connection_client=True) as client:
+        client.config_set("requirepass", "rotated")
+        for kind in ("normal", "pubsub"):
+            client.client_kill_filter(_type=kind, skipme=True)
+        try:
+            yield
+        finally:
+            client.config_set("requirepass", "")
 
 
 @contextlib.contextmanager
@@ -323,6 +330,20 @@ def test_a_client_waits_through_a_change_of_roles_and_of_the_password(fleet: Fle
             pass
         view, events, also = (wait.result(60) for wait in waits)
     assert (view.text, events[-1].kind, also.text) == ("ANSWER", "job_ended", "ANSWER")
+
+
+def test_a_wait_that_begins_while_the_password_is_another_one_lasts_for_a_client_that_redis_has_answered(
+    fleet: Fleet,
+) -> None:
+    told = threading.Event()
+    fleet.swarm.tell = lambda what: told.set()
+    job = fleet.submit("x", fleet.rehearse())
+    with concurrent.futures.ThreadPoolExecutor() as clients:
+        with _rotated(fleet):
+            wait = clients.submit(job.wait, 60)
+            assert told.wait(30), "a refused password is told as an outage"
+        job.cancel()
+        assert wait.result(60).state == "cancelled"
 
 
 async def _wait_async(fleet: Fleet, job_id: str) -> JobView:
