@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -15,6 +15,7 @@ from swarm.core.errors import install_command
 if TYPE_CHECKING:
     from swarm.agent.needs import Has
 
+Value = TypeVar("Value")
 CLOCK_WORRY_SECONDS, CLOCK_FAULT_SECONDS = 2.0, 300.0
 """Offsets of a clock that `doctor` reports, and with which a worker takes no agents: providers refuse requests signed at such a time."""
 
@@ -60,31 +61,34 @@ def compare_hosts(workers: Iterable[Has]) -> list[HostDifference]:
     hosts: dict[str, Has] = {}
     for has in workers:
         hosts.setdefault(has.host or has.node, has)
-    states = {host: has.host_state for host, has in hosts.items()}
+
+    def each(read: Callable[[Has], Value]) -> dict[str, Value]:
+        return {host: read(has) for host, has in hosts.items()}
+
+    def state(read: Callable[[HostState], Value]) -> dict[str, Value]:
+        return each(lambda has: read(has.host_state))
+
     hubbed = {host: has for host, has in hosts.items() if has.hub}
     found = [
-        _compare("hub", {host: has.hub for host, has in hosts.items()}, "set SWARM_HUB={}"),
+        _compare("hub", each(lambda has: has.hub), "set SWARM_HUB={}"),
         _compare("checkouts", {host: has.checkouts for host, has in hubbed.items()}, "set SWARM_CHECKOUTS={}"),
-        _list_faults("hub in reach", {host: states[host].hub_trouble for host in hubbed}, "see its message"),
-        _list_faults("health", {host: has.sick for host, has in hosts.items()}, "see its message"),
-        _compare_lists("extras", {host: state.extras for host, state in states.items()}, install_command),
-        _compare_lists("secrets", {host: state.secrets for host, state in states.items()}, _name_secrets),
-        _compare("sandbox", {host: state.sandbox for host, state in states.items()}, "install bubblewrap for {}"),
-        _compare(
-            "version", {host: has.version for host, has in hosts.items()}, "pip install 'celery-swarm=={}'", newest
-        ),
-        _compare("Python", {host: _minor(state.python) for host, state in states.items()}, "install Python {}", newest),
-        _compare("Git", {host: _minor(state.git) for host, state in states.items()}, "install git {}", newest),
         _list_faults(
-            "clock", {host: _explain_clock(state) for host, state in states.items()}, "timedatectl set-ntp true"
+            "hub in reach", {host: has.host_state.hub_trouble for host, has in hubbed.items()}, "see its message"
         ),
+        _list_faults("health", each(lambda has: has.sick), "see its message"),
+        _compare_lists("extras", state(lambda one: one.extras), install_command),
+        _compare_lists("secrets", state(lambda one: one.secrets), _name_secrets),
+        _compare("sandbox", state(lambda one: one.sandbox), "install bubblewrap for {}"),
+        _compare("version", each(lambda has: has.version), "pip install 'celery-swarm=={}'", newest),
+        _compare("Python", state(lambda one: _minor(one.python)), "install Python {}", newest),
+        _compare("Git", state(lambda one: _minor(one.git)), "install git {}", newest),
+        _list_faults("clock", state(_explain_clock), "timedatectl set-ntp true"),
     ]
-    others = {name for state in states.values() for name in state.settings} - {"SWARM_HUB", "SWARM_CHECKOUTS"}
-    settings = (
-        _compare(name, {host: state.settings.get(name, "") for host, state in states.items()}, f"set {name}={{}}")
-        for name in sorted(others)
-    )
-    return found + [one for one in settings if one.remedy]
+    others = {name for has in hosts.values() for name in has.host_state.settings} - {"SWARM_HUB", "SWARM_CHECKOUTS"}
+    for name in sorted(others):
+        setting = _compare(name, state(lambda one, name=name: one.settings.get(name, "")), f"set {name}={{}}")  # type: ignore[misc]
+        found += [setting] if setting.remedy else []
+    return found
 
 
 def most_common(values: Iterable[str]) -> str:

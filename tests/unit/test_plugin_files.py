@@ -1,7 +1,7 @@
 """Which plugins are found in people's and workspaces' files, what each is read as, and what a hostile one gets.
 
 Tests of swarm/definitions/plugins/enabled.py, swarm/definitions/plugins/manifest.py, swarm/definitions/plugins/marketplaces.py,
-swarm/definitions/plugins/model.py, swarm/definitions/plugins/content.py,
+swarm/definitions/plugins/model.py, swarm/definitions/plugins/known.py, swarm/definitions/plugins/content.py,
 swarm/definitions/plugins/words.py, swarm/definitions/carried_files.py,
 swarm/capabilities/plugins/parts.py, swarm/runtime/plugins.py.
 """

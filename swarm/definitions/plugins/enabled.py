@@ -17,8 +17,9 @@ from swarm.definitions.codex import read_codex_table
 from swarm.definitions.grants import Grant
 from swarm.definitions.jsonc import OWN_SETTINGS, WORKSPACE_SETTINGS, read_table
 from swarm.definitions.plugins.installed import RECORD, PinnedPlugin, plugins_home, read_pinned
-from swarm.definitions.plugins.manifest import inside_folder, read_plugin
-from swarm.definitions.plugins.marketplaces import Marketplace, find_marketplace, read_marketplace
+from swarm.definitions.plugins.known import INSTALLED, KnownMarkets
+from swarm.definitions.plugins.manifest import read_plugin
+from swarm.definitions.plugins.marketplaces import Marketplace
 from swarm.definitions.plugins.model import NAME, Plugin, Plugins
 from swarm.definitions.sources import (
     Problem,
@@ -28,11 +29,10 @@ from swarm.definitions.sources import (
     project_folders,
     resolve,
     show,
-    show_path,
     show_place,
 )
 
-_CLAUDE, _COPILOT, _CODEX = ".claude/plugins", ".copilot/installed-plugins", ".codex/plugins/cache"
+_COPILOT, _CODEX = ".copilot/installed-plugins", ".codex/plugins/cache"
 _OWN_SWITCHES = (*OWN_SETTINGS, ".copilot/settings.json", ".copilot/config.json")
 _WORKSPACE_SWITCHES = (".github/copilot/settings.json", *WORKSPACE_SETTINGS)
 _MAX_DEPTH = 8
@@ -43,6 +43,38 @@ _read = Memo[Plugin](256)
 class _Switch(NamedTuple):
     on: bool
     source: str
+
+
+class _Choice(NamedTuple):
+    """What the person and the workspace chose about one plugin."""
+
+    own: _Switch | None
+    theirs: _Switch | None
+    added: bool
+    """Whether the person added it here, which enables it."""
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the person enabled it."""
+        return self.own.on if self.own is not None else self.added
+
+    @property
+    def is_on(self) -> bool:
+        """Whether anybody enabled it."""
+        return self.is_own or (self.theirs is not None and self.theirs.on)
+
+    def source(self) -> str:
+        """The file that enables it."""
+        return next(switch.source for switch in (self.own, self.theirs) if switch is not None and switch.on)
+
+    def mark(self, plugin: Plugin) -> Plugin:
+        """Name the workspace's file that enables or disables the plugin."""
+        # The content of a plugin in the workspace came with the repository, so the person's choice is the workspace's.
+        own = self.is_own and not plugin.in_workspace
+        theirs = self.theirs or (self.own if self.is_own and not own else None)
+        if theirs is None or (own and theirs.on):
+            return plugin
+        return replace(plugin, disabled_by=theirs.source) if own else replace(plugin, enabled_by=theirs.source)
 
 
 class _Place(NamedTuple):
@@ -81,16 +113,14 @@ class _PluginFinder:
         self._own: dict[str, _Switch] = {}
         self._theirs: dict[str, _Switch] = {}
         self._places: dict[str, _Place] = {}
-        self._markets: dict[str, Marketplace] = {}
-        self._their_markets: dict[str, Marketplace] = {}
-        self._live: set[str] = set()
-        """Marketplaces whose plugins Claude Code reads from their own folder, not from its copy."""
+        self._markets = KnownMarkets(self.problems)
 
     def find_markets(self) -> Mapping[str, Marketplace]:
         """Read all files that name marketplaces."""
         self._read_settings()
-        self._read_markets()
-        return {**self._their_markets, **self._markets}
+        self._markets.read_installed(self._home)
+        self._markets.read_workspace(self._folders)
+        return self._markets.by_name
 
     def find(self) -> Plugins:
         """Read all files that enable or hold plugins."""
@@ -98,24 +128,16 @@ class _PluginFinder:
         self._read_places()
         given: list[Plugin] = []
         absent: list[tuple[str, str]] = []
-        ids = [*self._places, *self._own, *self._theirs]
-        for one in dict.fromkeys(ids):
-            own, theirs = self._own.get(one), self._theirs.get(one)
-            chosen = own.on if own is not None else one in self._places and self._places[one].pinned is not None
-            if not chosen and not (theirs is not None and theirs.on):
+        for one in dict.fromkeys([*self._places, *self._own, *self._theirs]):
+            place = self._places.get(one)
+            choice = _Choice(self._own.get(one), self._theirs.get(one), place is not None and place.pinned is not None)
+            if not choice.is_on:
                 continue
-            place = self._places.get(one) or self._in_market(one)
+            place = place or self._in_market(one)
             if place is None:
-                absent.append((one, next(switch.source for switch in (own, theirs) if switch and switch.on)))
-                continue
-            plugin = self._load(one, place)
-            if plugin is None:
-                continue
-            if plugin.in_workspace and chosen:
-                chosen, theirs = False, theirs or own  # its content came with the repository
-            enabled_by = theirs.source if not chosen and theirs is not None else ""
-            disabled_by = theirs.source if chosen and theirs is not None and not theirs.on else ""
-            given.append(replace(plugin, enabled_by=enabled_by, disabled_by=disabled_by))
+                absent.append((one, choice.source()))
+            elif (plugin := self._load(one, place)) is not None:
+                given.append(choice.mark(plugin))
         found = self._first_of_each_name(given)
         off = [(one, switch.source) for one, switch in self._own.items() if not switch.on]
         grants = [_grant(one) for one in found if one.enabled_by or one.disabled_by]
@@ -132,36 +154,23 @@ class _PluginFinder:
     # -- settings ------------------------------------------------------------------------------------------
 
     def _read_settings(self) -> None:
-        for path in (self._home / name for name in _OWN_SWITCHES):
-            self._take_switches(path, self._own)
+        own = [self._home / name for name in _OWN_SWITCHES]
+        theirs = [folder / name for folder in reversed(self._folders) for name in _WORKSPACE_SWITCHES]
+        for path, switches in [*((path, self._own) for path in own), *((path, self._theirs) for path in theirs)]:
+            try:
+                content = read_table(path)
+            except Unusable:
+                continue  # the reader of permissions reports it
+            self._take_switches(path, content.get("enabledPlugins"), switches)
+            self._markets.take_settings(path, content, own=switches is self._own)
         self._take_codex(self._home / ".codex/config.toml")
-        for folder in reversed(self._folders):
-            for path in (folder / name for name in _WORKSPACE_SWITCHES):
-                self._take_switches(path, self._theirs)
 
-    def _take_switches(self, path: Path, switches: dict[str, _Switch]) -> None:
-        try:
-            content = read_table(path)
-        except Unusable:
-            return  # the reader of permissions reports it
-        table = content.get("enabledPlugins")
+    def _take_switches(self, path: Path, table: Any, switches: dict[str, _Switch]) -> None:
         for name, value in table.items() if isinstance(table, Mapping) else ():
             if isinstance(value, bool) and _is_id(name):
                 switches[str(name)] = _Switch(value, self._show(path))
             else:
                 self._report(path, f"`enabledPlugins` has {show(name)}, which is not used", "Write NAME@MARKETPLACE.")
-        known = content.get("extraKnownMarketplaces")
-        for name, about in known.items() if isinstance(known, Mapping) else ():
-            source = about.get("source") if isinstance(about, Mapping) else None
-            given = source.get("path") if isinstance(source, Mapping) else None
-            if isinstance(source, Mapping) and source.get("source") in ("directory", "file") and isinstance(given, str):
-                base = path.parent.parent
-                try:
-                    inside = base / given if switches is self._own else inside_folder(base, given)
-                except Unusable as error:
-                    self._report(path, f"the marketplace {show(name)}: {error.message}", error.remedy)
-                    continue
-                self._take_market(inside, self._markets if switches is self._own else self._their_markets, str(name))
 
     def _take_codex(self, path: Path) -> None:
         try:
@@ -174,28 +183,6 @@ class _PluginFinder:
 
     # -- places --------------------------------------------------------------------------------------------
 
-    def _read_markets(self) -> None:
-        known = self._table(self._home / _CLAUDE / "known_marketplaces.json")
-        for name, about in known.items():
-            place = about.get("installLocation") if isinstance(about, Mapping) else None
-            if isinstance(place, str):
-                self._take_market(Path(place), self._markets, str(name))
-                source = about.get("source")
-                if isinstance(source, Mapping) and source.get("source") == "directory":
-                    self._live.add(str(name))
-        for folder in self._folders:
-            if find_marketplace(folder) is not None:
-                self._take_market(folder, self._their_markets)
-
-    def _take_market(self, place: Path, markets: dict[str, Marketplace], name: str = "") -> None:
-        try:
-            market = read_marketplace(place)
-        except Unusable as error:
-            if name and place.exists():
-                self.problems.append(error.as_problem(place))
-            return
-        markets.setdefault(name or market.name, market)
-
     def _read_places(self) -> None:
         try:
             for one, pinned in read_pinned(self._home).items():
@@ -207,12 +194,17 @@ class _PluginFinder:
         for one in (*self._own, *self._theirs):
             name, _, market = one.partition("@")
             if versions := _versions(self._home / _CODEX / market / name):
-                self._places.setdefault(one, _Place(versions[-1], "codex", entry=self._entry(one)))
+                self._places.setdefault(one, _Place(versions[-1], "codex", entry=self._markets.entry(one)))
             if market and is_folder(folder := self._home / _COPILOT / market / name):
-                self._places.setdefault(one, _Place(folder, "copilot", entry=self._entry(one)))
+                self._places.setdefault(one, _Place(folder, "copilot", entry=self._markets.entry(one)))
 
     def _read_claude(self) -> None:
-        table = self._table(self._home / _CLAUDE / "installed_plugins.json").get("plugins")
+        path = self._home / INSTALLED / "installed_plugins.json"
+        try:
+            table = read_table(path).get("plugins")
+        except Unusable as error:
+            self.problems.append(error.as_problem(path))
+            return
         for one, installs in table.items() if isinstance(table, Mapping) else ():
             listed = installs if isinstance(installs, list) else [installs]
             fitting = [about for about in listed if isinstance(about, Mapping) and self._fits(about)]
@@ -221,8 +213,8 @@ class _PluginFinder:
             if fitting and _is_id(one):
                 about = fitting[0]
                 commit = about.get("gitCommitSha")
-                place = _Place(Path(str(about["installPath"])), "claude", None, self._entry(str(one)))
-                if one.partition("@")[2] in self._live:
+                place = _Place(Path(str(about["installPath"])), "claude", None, self._markets.entry(str(one)))
+                if self._markets.is_live(one):
                     place = self._in_market(one) or place
                 if is_folder(place.folder):
                     self._places.setdefault(str(one), place._replace(commit=commit if isinstance(commit, str) else ""))
@@ -232,25 +224,10 @@ class _PluginFinder:
         here = self._workspace is not None and isinstance(project, str) and self._workspace.is_relative_to(project)
         return isinstance(about.get("installPath"), str) and (project is None or here)
 
-    def _entry(self, one: str) -> Mapping[str, Any] | None:
-        name, _, market = one.partition("@")
-        return self._markets[market].entries.get(name) if market in self._markets else None
-
     def _in_market(self, one: str) -> _Place | None:
         """Return the place of a plugin that is used where its marketplace has it."""
-        name, _, market = one.partition("@")
-        # A repository's marketplace never stands for one of the person's.
-        known = self._markets.get(market) or self._their_markets.get(market)
-        try:
-            folder = known.find(name).folder if known is not None else None
-        except Unusable as error:
-            self._report(
-                known.folder if known is not None else self._home, f"the plugin {one}: {error.message}", error.remedy
-            )
-            return None
-        if known is None or folder is None or not is_folder(folder):
-            return None
-        return _Place(folder, "claude", entry=known.entries[name])
+        found = self._markets.find_folder(one)
+        return _Place(found[0], "claude", entry=found[1]) if found is not None else None
 
     # -- one plugin ----------------------------------------------------------------------------------------
 
@@ -263,30 +240,17 @@ class _PluginFinder:
             if place.pinned is not None and plugin.digest != place.pinned.digest:
                 raise Unusable("its content has changed since it was added", "Add it again with `swarm plugins add`.")
         except Unusable as error:
-            self.problems.append(
-                Problem(
-                    path=show_path(place.folder),
-                    message=f"the plugin {one} is left out: {error.message}",
-                    remedy=error.remedy,
-                    line=error.line,
-                )
-            )
+            fault = Unusable(f"the plugin {one} is left out: {error.message}", error.remedy, error.line)
+            self.problems.append(fault.as_problem(place.folder))
             return None
         inside = self._root is not None and resolve(place.folder).is_relative_to(resolve(self._root))
         return replace(plugin, market=market, commit=place.commit, in_workspace=inside)
-
-    def _table(self, path: Path) -> Mapping[str, Any]:
-        try:
-            return read_table(path)
-        except Unusable as error:
-            self.problems.append(error.as_problem(path))
-            return {}
 
     def _show(self, path: Path) -> str:
         return show_place(path, self._workspace, self._home)
 
     def _report(self, path: Path, message: str, remedy: str) -> None:
-        self.problems.append(Problem(path=show_path(path), message=message, remedy=remedy))
+        self.problems.append(Unusable(message, remedy).as_problem(path))
 
 
 def _is_id(name: object) -> bool:

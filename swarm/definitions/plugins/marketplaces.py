@@ -22,6 +22,7 @@ FILES = (
 )
 """Places of the table in a marketplace's folder."""
 _GITHUB = "https://github.com/{}.git"
+_HERE = (".", "./")
 
 
 @dataclass(frozen=True)
@@ -59,25 +60,42 @@ class Marketplace:
         return self._source(entry.get("source"))
 
     def _source(self, given: Any) -> PluginSource:
-        if isinstance(given, Mapping) and given.get("source") == "local":
-            given = given.get("path")
-        if isinstance(given, Mapping) and given.get("source") == "url" and given.get("url") in (".", "./"):
-            given = "./"
-        if isinstance(given, str):
-            bare = "/" not in given and given not in (".", "./") and self.root
-            return PluginSource(folder=inside_folder(self.folder, f"{self.root}/{given}" if bare else given))
-        if not isinstance(given, Mapping):
-            raise Unusable(f"its `source` is {show(given)}", "Name a folder or a repository.")
-        kind = given.get("source")
-        url = _GITHUB.format(given.get("repo")) if kind == "github" else given.get("url")
-        if kind not in ("github", "url", "git", "git-subdir") or not isinstance(url, str):
-            raise Unusable(f"plugins from {show(kind)} are not installed here", "Clone it, and add the folder.")
-        words = {key: given.get(key) or "" for key in ("path", "ref", "sha")}
-        if not all(isinstance(word, str) and not word.startswith("-") for word in words.values()):
-            raise Unusable("its `source` is not valid", "Correct it in the marketplace.")
-        if kind == "git-subdir" and "/" in url and "://" not in url and "@" not in url:
+        named = _folder_of(given)
+        if named is None:
+            return _read_repository(given)
+        bare = "/" not in named and named not in _HERE and self.root
+        return PluginSource(folder=inside_folder(self.folder, f"{self.root}/{named}" if bare else named))
+
+
+def _folder_of(given: Any) -> str | None:
+    """Return the folder that a `source` names; None if it names something else."""
+    match given:
+        case str(folder) | {"source": "local", "path": str(folder)}:
+            return folder
+        case {"source": "url", "url": str(url)} if url in _HERE:
+            return "./"
+    return None
+
+
+def _read_repository(given: Any) -> PluginSource:
+    """Read a `source` that names a repository. Raises `Unusable`."""
+    match given:
+        case {"source": "github", "repo": str(repository)}:
+            url = _GITHUB.format(repository)
+        case {"source": "git-subdir", "url": str(url)} if "/" in url and "://" not in url and "@" not in url:
             url = _GITHUB.format(url)
-        return PluginSource(url=url, path=words["path"], ref=words["ref"], commit=words["sha"])
+        case {"source": "url" | "git" | "git-subdir", "url": str(url)}:
+            pass
+        case {}:
+            raise Unusable(
+                f"plugins from {show(given.get('source'))} are not installed here", "Clone it, and add the folder."
+            )
+        case _:
+            raise Unusable(f"its `source` is {show(given)}", "Name a folder or a repository.")
+    words = {key: given.get(key) or "" for key in ("path", "ref", "sha")}
+    if not all(isinstance(word, str) and not word.startswith("-") for word in words.values()):
+        raise Unusable("its `source` is not valid", "Correct it in the marketplace.")
+    return PluginSource(url=url, path=words["path"], ref=words["ref"], commit=words["sha"])
 
 
 def find_marketplace(folder: Path) -> Path | None:
