@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -48,59 +48,61 @@ def list_servers(workspace: WorkspaceOption = Path(), as_json: JsonOption = Fals
     settings = load_settings()
     folder = find_workspace(workspace)
     found = gather(folder, settings)
-    here = settings.redis_url is None
-    lacks = {one.name: find_lack(one) if here else "" for one in [*found.configured.servers, *_own_servers(found)]}
-    rows = [
-        *((server, _tell_state(lacks[server.name]), "") for server in found.configured.servers),
-        *(
-            (server, _tell_state(lacks[server.name]), one.name)
-            for one in found.catalogue.definitions.values()
-            for server in one.servers
-        ),
-        *((server, "not approved", "") for server in found.configured.untrusted),
-        *((server, "not approved", "its type") for server in found.catalogue.unapproved),
-    ]
-    logins = read_states([server for server, _, _ in rows], folder, settings)
+    rows = list(_list_rows(found, here=settings.redis_url is None))
+    logins = read_states([row.server for row in rows], folder, settings)
     if as_json:
-        servers = [
-            {
-                **_describe(server),
-                "state": state,
-                "lack": lacks.get(server.name, ""),
-                "only_for": only,
-                "login": logins.get(server.name, ""),
-            }
-            for server, state, only in rows
-        ]
+        servers = [row.describe() | {"login": logins.get(row.server.name, "")} for row in rows]
         problems = [problem.model_dump() for problem in found.configured.problems]
         print_json({"servers": servers, "off": list(found.configured.off), "problems": problems})
         return
-    Listing[tuple[Server, str, str]](
-        Column("server", lambda row: row[0].name),
-        Column("state", lambda row: row[1]),
-        Column("what", lambda row: row[0].describe(), drop=1, flexible=True),
-        Column("login", lambda row: logins.get(row[0].name), drop=3),
-        Column("wants", lambda row: ", ".join(row[0].needed_variables), drop=4),
-        Column("only for", lambda row: row[2], drop=5),
-        Column("source", lambda row: row[0].source, drop=2),
+    Listing[_Listed](
+        Column("server", lambda row: row.server.name),
+        Column("state", lambda row: row.state),
+        Column("what", lambda row: row.server.describe(), drop=1, flexible=True),
+        Column("login", lambda row: logins.get(row.server.name), drop=3),
+        Column("wants", lambda row: ", ".join(row.server.needed_variables), drop=4),
+        Column("only for", lambda row: row.only_for, drop=5),
+        Column("source", lambda row: row.server.source, drop=2),
         otherwise="no MCP server is configured here; `swarm mcp add NAME -- COMMAND` adds one",
     ).show(rows)
     for name in found.configured.off:
         print_note(f"switched off: {one_line(name, 80)}")
     for problem in found.configured.problems:
         print_note(f"problem: {problem}")
-    for lack in dict.fromkeys(filter(None, lacks.values())):
-        names = [name for name, told in lacks.items() if told == lack]
+    for lack in dict.fromkeys(row.lack for row in rows if row.lack):
+        names = dict.fromkeys(row.server.name for row in rows if row.lack == lack)
         print_note(f"{', '.join(names)} cannot run on this machine: {lack}")
-    _tell_missing([server for server, _, _ in rows], [state for _, state, _ in rows].count("not approved"), settings)
+    _tell_missing([row.server for row in rows], sum(not row.approved for row in rows), settings)
 
 
-def _own_servers(found: Project) -> list[Server]:
-    return [server for one in found.catalogue.definitions.values() for server in one.servers]
+def _list_rows(found: Project, *, here: bool) -> Iterator[_Listed]:
+    """List the servers of a project; `here`, on the machine of its only worker, also what each lacks."""
+    own = [(server, one.name) for one in found.catalogue.definitions.values() for server in one.servers]
+    for server, only_for in [*((server, "") for server in found.configured.servers), *own]:
+        yield _Listed(server, only_for, find_lack(server) if here else "")
+    yield from (_Listed(server, "", approved=False) for server in found.configured.untrusted)
+    yield from (_Listed(server, "its type", approved=False) for server in found.catalogue.unapproved)
 
 
-def _tell_state(lack: str) -> str:
-    return "cannot run" if lack else "ready"
+class _Listed(NamedTuple):
+    """A server in the list."""
+
+    server: Server
+    only_for: str
+    lack: str = ""
+    """Why it cannot run on this machine."""
+    approved: bool = True
+
+    @property
+    def state(self) -> str:
+        """One word for whether it can be used here."""
+        if not self.approved:
+            return "not approved"
+        return "cannot run" if self.lack else "ready"
+
+    def describe(self) -> dict[str, Any]:
+        """Return its fields as JSON."""
+        return {**_describe(self.server), "state": self.state, "lack": self.lack, "only_for": self.only_for}
 
 
 def _tell_missing(servers: Sequence[Server], waiting: int, settings: Settings) -> None:
@@ -178,7 +180,7 @@ def check_servers(
     settings, folder = load_settings(), find_workspace(workspace)
     found = gather(folder, settings)
     waiting = [*found.configured.untrusted, *found.catalogue.unapproved]
-    servers = [*found.configured.servers, *_own_servers(found)]
+    servers = [row.server for row in _list_rows(found, here=False) if row.approved]
     offered = (*servers, *waiting)
     if unknown := set(names or ()) - {name for server in offered for name in (server.name, server.key)}:
         raise ConfigurationError(

@@ -147,13 +147,7 @@ def _explain(tool: str, text: str | None, prepared: PreparedJob, settings: Setti
     looks = verdict.look and (sandboxed or find_plain_look(describe(prepared.rules)) is not None)
     narrow = always_rule(name, given, workspace=Path(spec.workspace))
     would_allow = verdict.action == "ask" and decide(prepared.rules + Rules(rules=(narrow,))).action == "allow"
-    lasting = ""
-    if would_allow:  # a rule written by a person for a kind of command would allow more
-        lasting = (
-            f"{name}({escape_pattern(str(given[row_of(name).subject]).strip())})"
-            if narrow.promise != narrow.text
-            else narrow.text
-        )
+    lasting = _to_allow(name, given, narrow) if would_allow else ""
     if as_json:
         print_json({**_describe_verdict(verdict, spec.mode, lasting, sandboxed=sandboxed), "look": looks})
         return
@@ -170,6 +164,13 @@ def _explain(tool: str, text: str | None, prepared: PreparedJob, settings: Setti
     has = choose_tools(spec, [], sandboxed=sandboxed, person_there=True)
     if name not in [one.name for one in has]:
         print_note(f"note: an agent of this type has no tool {plain(name)} here")
+
+
+def _to_allow(name: str, given: dict[str, Any], narrow: Rule) -> str:
+    """The rule that allows the call, as a person would write it; one for a kind of command would allow more."""
+    if narrow.promise == narrow.text:
+        return narrow.text
+    return f"{name}({escape_pattern(str(given[row_of(name).subject]).strip())})"
 
 
 def _list_tools(near: list[str]) -> str:

@@ -79,19 +79,18 @@ class Drawing:
         widths = [max(map(len, column), default=0) for column in zip(*cells, strict=True)]
         id_width = max(map(len, ids), default=0)
         kept = _choose_columns(widths, id_width, width)
-        if width is None:
+        if width is None:  # the longest head has room
             room = max((self._head(row, None)[1] for row in rows), default=0)
         else:
-            room = width - sum(widths[at] + 2 for at in kept) - (id_width and id_width + 2)
+            room = width - _beside(widths, kept, id_width)
         lines = []
         for row, told, agent_id in zip(rows, cells, ids, strict=True):
             line, used = self._head(row, None if width is None else room)
             if row.agent is not None:
+                aside = self._aside(row.agent) if width is None else ""
                 line.append(" " * (room - used))
                 line.append("".join("  " + told[at].rjust(widths[at]) for at in kept))
-                line.append(f"  {agent_id}" if agent_id else "")
-                if width is None and (aside := describe_now(row.agent, self.alive[row.agent["id"]])):
-                    line.append(f"  {one_line(aside, 160)}")
+                line.append("".join(f"  {text}" for text in (agent_id, aside) if text))
             line.rstrip()
             line.no_wrap = True
             lines.append(line)
@@ -116,7 +115,7 @@ class Drawing:
         line.append(f"{self._glyph(agent)} ", style=f"not dim {LOOKS[agent['state']][2]}")
         name = "" if agent["name"] is None else f"{one_line(agent['name'])} "
         label, below = one_line(agent["label"]), f" (+{row.below} below)" if row.below else ""
-        aside = one_line(describe_now(agent, self.alive[agent["id"]]), 160)
+        aside = self._aside(agent)
         if room is not None:
             name, label, aside = _share(room - line.cell_len - len(below), name, label, aside)
         line.append(name, style="not dim bold")
@@ -128,11 +127,19 @@ class Drawing:
             line.append(f"  {aside}")
         return line, line.cell_len
 
+    def _aside(self, agent: Row) -> str:
+        return one_line(describe_now(agent, self.alive[agent["id"]]), 160)
+
     def _glyph(self, agent: Row) -> str:
         fine, coarse, _ = LOOKS[agent["state"]]
         if self.live and self.unicode and agent["state"] == "running":
             return _SPINNER[int(self.now * _FRAMES_PER_SECOND) % len(_SPINNER)]
         return fine if self.unicode else coarse
+
+
+def _beside(widths: Sequence[int], kept: Sequence[int], id_width: int) -> int:
+    """Cells beside the names: the kept columns and the ids, each with its gap."""
+    return sum(widths[at] + 2 for at in kept) + (id_width and id_width + 2)
 
 
 def _choose_columns(widths: Sequence[int], id_width: int, width: int | None) -> list[int]:
@@ -141,7 +148,7 @@ def _choose_columns(widths: Sequence[int], id_width: int, width: int | None) -> 
     if width is None:
         return kept
     least = _LEAST_BESIDE_IDS if id_width else round(width * _LEAST_SHARE)
-    while kept and width - (id_width and id_width + 2) - sum(widths[at] + 2 for at in kept) < least:
+    while kept and width - _beside(widths, kept, id_width) < least:
         kept.pop(0)
     return kept
 

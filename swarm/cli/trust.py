@@ -43,24 +43,29 @@ def trust(
     found, last = gather(folder, settings), store.last(folder)
     grants, lost = found.grants, list_lost(found)
     was_trusted = store.is_trusted(folder, grants)
-    if grants and not show:
-        store.trust(folder, grants)
-    if lost and not show:
-        store.trust(folder, lost, keep=False)
+    if not show:
+        _approve(store, folder, grants, lost)
     trusted = is_trusted(folder, settings)
     if as_json:
         print_json({"workspace": str(folder), "trusted": trusted, "grants": [grant.model_dump() for grant in grants]})
         return
-    for line in list_grants(grants, output_console(), () if was_trusted else last):
+    for line in [
+        *list_grants(grants, output_console(), () if was_trusted else last),
+        *list_grants(lost, output_console()),
+    ]:
         print_line(line)
-    for line in list_grants(lost, output_console()):
-        print_line(line)
-    if not grants and not lost:
-        print_note(f"the files in {plain(str(folder))} ask for no grants; there is nothing to trust")
+    where = plain(str(folder))
+    if grants or lost:
+        print_note(f"{'trusted' if trusted else 'not trusted'}: {show_number(len(grants), 'grant')} of {where}")
     else:
-        print_note(
-            f"{'trusted' if trusted else 'not trusted'}: {show_number(len(grants), 'grant')} of {plain(str(folder))}"
-        )
+        print_note(f"the files in {where} ask for no grants; there is nothing to trust")
+
+
+def _approve(store: TrustStore, folder: Path, grants: Sequence[Grant], lost: Sequence[Grant]) -> None:
+    if grants:
+        store.trust(folder, grants)
+    if lost:
+        store.trust(folder, lost, keep=False)
 
 
 def asking_at(terminal: TextIO | None, settings: Settings) -> Trust | None:

@@ -121,10 +121,7 @@ def load_catalogue(workspace: Path | None, home: Path | None = None, *, trusted:
     workspace is `trusted`.
     """
     project = [result for folder in project_folders(workspace) for result in _read_project(folder)]
-    plugins = load_plugins(workspace, home).counting(trusted=trusted)
-    native = ReadResult(definitions=declared_workflows())
-    own = [native, *_read_home(home), *(result for one in plugins for result in read_plugin_agents(one))]
-    own.append(ReadResult(definitions=list(shipped_definitions().values())))
+    own = _read_own(workspace, home, trusted)
     mine = [definition for result in own for definition in result.definitions]
     sources, names = {one.source for one in mine}, {one.name.casefold() for one in mine}
     # Files in the home are the person's own, even if the home is a repository.
@@ -135,6 +132,15 @@ def load_catalogue(workspace: Path | None, home: Path | None = None, *, trusted:
     if not trusted:
         project = [_restrict(result, foreign, replacing) for result in project]
     return _merge(project + own).model_copy(update={"grants": grants, "unapproved": unapproved})
+
+
+def _read_own(workspace: Path | None, home: Path | None, trusted: bool) -> list[ReadResult]:
+    """Read the definitions that come with no project: native workflows, the person's, their plugins', the shipped ones."""
+    plugins = load_plugins(workspace, home).counting(trusted=trusted)
+    brought = [result for one in plugins for result in read_plugin_agents(one)]
+    shipped = list(shipped_definitions().values())
+    native = ReadResult(definitions=declared_workflows())
+    return [native, *_read_home(home), *brought, ReadResult(definitions=shipped)]
 
 
 def _list_grants(

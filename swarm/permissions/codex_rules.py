@@ -18,6 +18,7 @@ from swarm.permissions.rules import Action, InvalidRule, Rule, parse_rule
 
 _ACTIONS: Mapping[str, Action] = {"allow": "allow", "prompt": "ask", "forbidden": "deny", "deny": "deny"}
 _PLAIN = re.compile(r"[\w@%+=,./-]+")
+_CALLS = ("prefix_rule", "host_executable", "network_rule")
 _MAX_RULES = 500
 _REMEDY = "Write prefix_rule(pattern=[...], decision=...); until then every command is asked about."
 
@@ -48,13 +49,13 @@ def read_codex_rules(text: str, source: str) -> tuple[list[Rule], list[Unusable]
 
 
 def _read_statement(statement: ast.stmt, source: str) -> Iterator[Rule]:
-    call = statement.value if isinstance(statement, ast.Expr) else None
-    if isinstance(call, ast.Constant):
-        return  # a text that explains
-    name = call.func.id if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) else ""
-    if not isinstance(call, ast.Call) or call.args or name not in ("prefix_rule", "host_executable", "network_rule"):
-        raise ValueError("it has a statement that is not a rule")
-    given: dict[str, Any] = {one.arg or "": ast.literal_eval(one.value) for one in call.keywords}
+    match statement:
+        case ast.Expr(value=ast.Constant()):
+            return  # a text that explains
+        case ast.Expr(value=ast.Call(func=ast.Name(id=name), args=[], keywords=keywords)) if name in _CALLS:
+            given: dict[str, Any] = {one.arg or "": ast.literal_eval(one.value) for one in keywords}
+        case _:
+            raise ValueError("it has a statement that is not a rule")
     word = given.get("decision", "allow")
     action = _ACTIONS.get(word) if isinstance(word, str) else None
     if action is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,31 +73,32 @@ def _translate(entries: list[_RuleEntry], source: str) -> list[Rule]:
 
 
 def _list_entries(value: Any) -> tuple[list[_RuleEntry], list[Unusable]]:
-    problems: list[Unusable] = []
-    entries: list[_RuleEntry] = []
     if isinstance(value, list):
         return _list_rules(value)
     tables = {"*": value} if isinstance(value, str) else value
     if not isinstance(tables, Mapping):
         return [], [Unusable("`permission` is neither an action nor a table", 'Write for example {"edit": "ask"}.')]
+    problems: list[Unusable] = []
+    entries: list[_RuleEntry] = []
     for key, rule in tables.items():
-        if key in _SITUATIONS:
-            if any(
-                _ACTIONS.get(str(word)) != "allow" for word in (rule.values() if isinstance(rule, Mapping) else [rule])
-            ):
-                problems.append(Unusable(f"`permission.{key}` has no effect", f"{_SITUATIONS[key]}."))
-            continue
-        for pattern, word in (rule if isinstance(rule, Mapping) else {"*": rule}).items():
-            action = _ACTIONS.get(word.strip().lower()) if isinstance(word, str) else None
-            if action is None or not isinstance(pattern, str) or "\n" in pattern:
-                what = f"the permission of {show(key)} for {show(pattern)} is {show(word)}"
-                problems.append(Unusable(what, "Write allow, ask or deny; until then it is denied."))
-                action = "deny"
-            tools, known = _tools_meant(str(key))
-            if not known and not is_elsewhere(str(key)):
-                problems.append(Unusable(f"the tool {show(key)} is not known here", "Check its spelling; it is kept."))
-            entries.extend(_RuleEntry(tool, str(pattern).replace("\n", "*"), action) for tool in tools)
+        words = rule if isinstance(rule, Mapping) else {"*": rule}
+        if key not in _SITUATIONS:
+            entries += (entry for item in words.items() for entry in _read_entry(key, *item, problems))
+        elif any(_ACTIONS.get(str(word)) != "allow" for word in words.values()):
+            problems.append(Unusable(f"`permission.{key}` has no effect", f"{_SITUATIONS[key]}."))
     return entries, problems
+
+
+def _read_entry(key: Any, pattern: Any, word: Any, problems: list[Unusable]) -> Iterator[_RuleEntry]:
+    action = _ACTIONS.get(word.strip().lower()) if isinstance(word, str) else None
+    if action is None or not isinstance(pattern, str) or "\n" in pattern:
+        what = f"the permission of {show(key)} for {show(pattern)} is {show(word)}"
+        problems.append(Unusable(what, "Write allow, ask or deny; until then it is denied."))
+        action = "deny"
+    tools, known = _tools_meant(str(key))
+    if not known and not is_elsewhere(str(key)):
+        problems.append(Unusable(f"the tool {show(key)} is not known here", "Check its spelling; it is kept."))
+    return (_RuleEntry(tool, str(pattern).replace("\n", "*"), action) for tool in tools)
 
 
 def _list_rules(rules: list[Any]) -> tuple[list[_RuleEntry], list[Unusable]]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from swarm.agent.cut import SUMMARIZE
 
+_Message = tuple[str, list[dict[str, Any]]]
 _COUNT = re.compile(r"\(rehearsed\) Summary of (\d+) replies\b")
 _DEFINITION = re.compile(r'agent type is "([^"]+)"')
 _WORKSPACE = re.compile(
@@ -48,36 +50,15 @@ class Conversation:
 def read_conversation(body: dict[str, Any]) -> Conversation:
     """Read a validated request."""
     system = text_of(body.get("system") or "")
-    prompt: list[str] = []
-    last_texts: list[str] = []
-    last_results: list[str] = []
-    results: list[str] = []
-    turn = 0
-    prompting = True
-    for index, message in enumerate(body["messages"]):
-        if message["role"] == "assistant":
-            summary = message["content"][0] if isinstance(message["content"], list) else {}
-            if summary.get("type") == "compaction":
-                turn += counted_replies(str(summary.get("content")))
-                continue
-            turn += 1
-            prompting = prompting and not prompt
-            last_texts, last_results = [], []
-            continue
-        content = message["content"]
-        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        for block in blocks:
-            if block["type"] == "text":
-                last_texts.append(block["text"])
-                if prompting:
-                    prompt.append(block["text"])
-            elif block["type"] == "tool_result":
-                result = text_of(block.get("content") or "")
-                last_results.append(result)
-                results.append(result)
-        if index == 0:
-            turn += counted_replies("\n".join(last_texts))
-    first = "\n".join(prompt)
+    messages = [(message["role"], _blocks_of(message["content"])) for message in body["messages"]]
+    summaries = [blocks[0] for role, blocks in messages if role == "assistant" and _is_summary(blocks)]
+    replies = [at for at, (role, blocks) in enumerate(messages) if role == "assistant" and not _is_summary(blocks)]
+    turn = len(replies) + sum(counted_replies(str(block.get("content"))) for block in summaries)
+    turn += counted_replies("\n".join(_texts(messages[:1])))
+    last = messages[replies[-1] + 1 :] if replies else messages
+    last_text, results, last_results = "\n".join(_texts(last)), _results(messages), _results(last)
+    # The prompt ends with the first reply to a text.
+    first = "\n".join(next(filter(None, (_texts(messages[:at]) for at in replies)), _texts(messages)))
     definition = _DEFINITION.search(system)
     workspace = _WORKSPACE.search(first) or _WORKSPACE.search(system)
     return Conversation(
@@ -85,14 +66,34 @@ def read_conversation(body: dict[str, Any]) -> Conversation:
         definition=definition[1] if definition else None,
         prompt=first,
         turn=turn,
-        last_text="\n".join(last_texts),
-        last_results=tuple(last_results),
-        results=tuple(results),
+        last_text=last_text,
+        last_results=last_results,
+        results=results,
         workspace=workspace[1] if workspace else "",
         tools_allowed=(body.get("tool_choice") or {}).get("type") != "none",
         messages=len(body["messages"]),
-        summarizing=body.get("compaction") is not None or SUMMARIZE in "\n".join(last_texts),
+        summarizing=body.get("compaction") is not None or SUMMARIZE in last_text,
     )
+
+
+def _blocks_of(content: str | list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+
+def _is_summary(blocks: list[dict[str, Any]]) -> bool:
+    return bool(blocks) and blocks[0]["type"] == "compaction"
+
+
+def _of_users(messages: list[_Message], kind: str) -> Iterator[dict[str, Any]]:
+    return (block for role, blocks in messages if role != "assistant" for block in blocks if block["type"] == kind)
+
+
+def _texts(messages: list[_Message]) -> list[str]:
+    return [block["text"] for block in _of_users(messages, "text")]
+
+
+def _results(messages: list[_Message]) -> tuple[str, ...]:
+    return tuple(text_of(block.get("content") or "") for block in _of_users(messages, "tool_result"))
 
 
 def text_of(content: str | list[dict[str, Any]]) -> str:

@@ -14,7 +14,7 @@ from swarm.agent import notes
 from swarm.agent.blocks import hold_image
 from swarm.agent.compaction import ContextBounds, WantedSummary, bounds_of
 from swarm.agent.decision import CallModel
-from swarm.agent.entries import Assistant, Finished, ModelFailed
+from swarm.agent.entries import Assistant, Finished, ModelFailed, Prompt
 from swarm.agent.history import BAD_IMAGE, LOST, OVERFLOWED, UNFIT, History
 from swarm.agent.journaled import Condition
 from swarm.agent.needs import ANY_MODEL
@@ -226,35 +226,39 @@ class ModelCall:
         """Reserve tokens and money for the next reply, or for another call by `reservation`.
 
         Returns `Busy` if calls of others hold the rest: the agent must wait until they end."""
-        limits, deadline = self._spec.limits, self._segment.claim.deadline
-        if deadline is not None and self._segment.claim.now() > deadline and self._history.final_answer is None:
-            self._journal.append([notes.final_answer("time", "The job has reached its time limit.")])
-            return Redirected()
-        if self._journal.full and self._history.final_answer is None:
-            self._journal.append([notes.no_space(self._journal.full)])
+        if (limit := self._reached_limit()) is not None:
+            self._journal.append([limit])
             return Redirected()
         if not self.reserves:
             return Reserved()
-        final = self._history.final_answer is not None
-        other = reservation is not None
-        reservation = reservation or reservation_for(
-            self._history, self._prices, final=final, now=self._segment.claim.now()
-        )
-        answer = self._segment.store.agents.reserve(self._segment.claim, reservation, final=final)
-        if final and isinstance(answer, OutOfBudget) and (reservation.closing_tokens or reservation.closing_cost):
+        final, now = self._history.final_answer is not None, self._segment.claim.now()
+        wanted = reservation or reservation_for(self._history, self._prices, final=final, now=now)
+        answer = self._segment.store.agents.reserve(self._segment.claim, wanted, final=final)
+        if final and isinstance(answer, OutOfBudget) and (wanted.closing_tokens or wanted.closing_cost):
             # An ungraded final answer is better than none.
-            reservation = replace(reservation, closing_tokens=0, closing_cost=0)
-            answer = self._segment.store.agents.reserve(self._segment.claim, reservation, final=True)
-        if isinstance(answer, OutOfBudget):
-            return self._refused(answer, final=final)
-        if isinstance(answer, Busy):
-            return answer
-        if other:
-            return Reserved(LEAST_SUMMARY_TOKENS + int(answer.part * reservation.spare_tokens))
+            wanted = replace(wanted, closing_tokens=0, closing_cost=0)
+            answer = self._segment.store.agents.reserve(self._segment.claim, wanted, final=True)
+        match answer:
+            case OutOfBudget():
+                return self._refused(answer, final=final)
+            case Busy():
+                return answer
+        if reservation is not None:
+            return Reserved(LEAST_SUMMARY_TOKENS + int(answer.part * wanted.spare_tokens))
         if answer.used >= WARN_AT_SHARE and not self._history.warned and not final:
             # The note follows its prompt; the next step makes the request with it.
-            self._journal.append([notes.nearly_used_up("tokens" if limits.max_tokens else "budget", answer.used)])
+            of_tokens = self._spec.limits.max_tokens
+            self._journal.append([notes.nearly_used_up("tokens" if of_tokens else "budget", answer.used)])
         return Reserved(reply_room(self._history, self._sizes, final=final, granted=answer.part))
+
+    def _reached_limit(self) -> Prompt | None:
+        """The note on a limit of time or space that the agent has reached before its final answer."""
+        deadline = self._segment.claim.deadline
+        if self._history.final_answer is not None:
+            return None
+        if deadline is not None and self._segment.claim.now() > deadline:
+            return notes.final_answer("time", "The job has reached its time limit.")
+        return notes.no_space(self._journal.full) if self._journal.full else None
 
     def _refused(self, answer: OutOfBudget, *, final: bool) -> Redirected | Finished:
         what = f"${answer.limit / NANO:.4f}" if answer.name == "budget" else f"{answer.limit:,} tokens"

@@ -288,29 +288,26 @@ def bounded(definition: AgentDefinition, parent: AgentSpec) -> AgentDefinition:
 
 def refuse(plan: Spawning, answer: NotSpawned, max_agents: int) -> None:
     """Move the calls that the store could not serve from the plan's children to its refusals."""
-    ids = {call_id: child.agent_id for call_id, child in plan.children.items()}
-    fresh = [call_id for call_id, child in plan.children.items() if isinstance(child, AgentSpec)]
+    fresh = {call_id: child for call_id, child in plan.children.items() if isinstance(child, AgentSpec)}
+    chosen = [call_id for call_id, child in plan.children.items() if child.agent_id == answer.child]
     match answer.why:
         case "name":
-            text = notes.name_taken(answer.detail)
-            chosen = [call_id for call_id, agent_id in ids.items() if agent_id == answer.child]
             if (call_id := chosen[0]) in plan.nicknamed:
-                plan.children[call_id] = next_nickname(plan.children[call_id])  # type: ignore[arg-type]
+                plan.children[call_id] = next_nickname(fresh[call_id])
                 return
+            text = notes.name_taken(answer.detail)
         case "resume":
             text = notes.cannot_go_on(answer.child, answer.detail)
-            chosen = [call_id for call_id, agent_id in ids.items() if agent_id == answer.child]
         case "depth":
-            text, chosen = notes.TOO_DEEP, fresh
+            text, chosen = notes.TOO_DEEP, list(fresh)
         case "full":
-            text, chosen = notes.NO_ROOM, fresh
+            text, chosen = notes.NO_ROOM, list(fresh)
         case "team":
-            text = notes.NO_TEAM
-            chosen = [i for i, child in plan.children.items() if isinstance(child, AgentSpec) and child.teammate]
+            text, chosen = notes.NO_TEAM, [call_id for call_id, child in fresh.items() if child.teammate]
         case "limit" | "children" as why:
             # The first ones start, the others get a refusal.
             text = notes.too_many(max_agents) if why == "limit" else notes.TOO_MANY_CHILDREN
-            chosen = fresh[answer.room :]
+            chosen = list(fresh)[answer.room :]
     for call_id in chosen:
         del plan.children[call_id]
         plan.refused[call_id] = text

@@ -11,6 +11,7 @@ from swarm.client.swarm import Swarm
 from swarm.core.errors import UnknownAgent
 from swarm.core.records import read_event
 from swarm.mailbox import to_message
+from swarm.store.store import Store
 from swarm.store.streams import FEED, Name
 from swarm.streaming.live.reader import LiveReader
 from swarm.streaming.live.rows import Row
@@ -104,16 +105,22 @@ def find_losses(swarm: Swarm, viewed: Viewed) -> dict[str, list[str]]:
     """Find a tab's parts that have expired (`gone`), or that it must read again (`reset`) because entries after its cursors are lost.
 
     Sets the cursors of lost parts, and empty cursors, to now."""
-    store, wanted, cursors = swarm.store, viewed.wanted, viewed.cursors
+    gone = _find_gone(swarm.store, viewed)
+    viewed.gone |= set(gone)
+    reset = _forget_lost(swarm.store, viewed)
+    _take_ends(swarm, viewed)
+    return {"gone": gone, "reset": reset}
+
+
+def _find_gone(store: Store, viewed: Viewed) -> list[str]:
+    parts = (("job", viewed.wanted.job_id, store.jobs.exists), ("agent", viewed.wanted.agent_id, store.agents.exists))
+    return [what for what, one, exists in parts if one and what not in viewed.gone and not exists(one)]
+
+
+def _forget_lost(store: Store, viewed: Viewed) -> list[str]:
+    """Empty the cursors whose streams cannot be continued, and return the parts that they are of."""
+    wanted, cursors = viewed.wanted, viewed.cursors
     reset: list[str] = []
-    gone = {
-        what: bool(one) and what not in viewed.gone and not exists(one or "")
-        for what, one, exists in (
-            ("job", wanted.job_id, store.jobs.exists),
-            ("agent", wanted.agent_id, store.agents.exists),
-        )
-    }
-    viewed.gone |= {what for what, lost in gone.items() if lost}
     if wanted.jobs and store.streams.is_lost(FEED, cursors.feed):
         reset.append("jobs")
         cursors.feed = ""
@@ -126,8 +133,7 @@ def find_losses(swarm: Swarm, viewed: Viewed) -> dict[str, list[str]]:
             reset.append("agent")
             cursors.journal = cursors.mail = ""
             viewed.turns = None
-    _take_ends(swarm, viewed)
-    return {"gone": [what for what, lost in gone.items() if lost], "reset": reset}
+    return reset
 
 
 def _take_ends(swarm: Swarm, viewed: Viewed) -> None:

@@ -54,24 +54,34 @@ def bind_task(function: Callable[..., Any], task: str) -> dict[str, Any]:
     """
     parameters = list(inspect.signature(function).parameters.values())[1:]
     names, hints = [one.name for one in parameters], get_type_hints(function)
-    given = read_task(task)
-    if not isinstance(given, dict) or (len(names) == 1 and not given.keys() & set(names) and given):
-        given = {names[0]: given} if len(names) == 1 and given not in ("", None) else {}
+    given = _name_arguments(read_task(task), names)
     missing = [one.name for one in parameters if one.default is one.empty and one.name not in given]
     if wrong := [f"no {name}" for name in missing] + [f"an unknown {name}" for name in given if name not in names]:
         raise ConfigurationError(
             f"the task has {', '.join(wrong)}; give a JSON object with {', '.join(names) or 'nothing'}"
         )
-    values = {}
-    for name, value in given.items():
-        try:
-            values[name] = adapter_of(hints.get(name, Any)).validate_python(value)
-        except ValidationError as error:
-            why = "; ".join(".".join([name, *map(str, one["loc"])]) + f": {one['msg']}" for one in error.errors()[:3])
-            raise ConfigurationError(
-                f"the task does not fit: {why}; give a JSON object with {', '.join(names)}"
-            ) from error
-    return values
+    try:
+        return {name: _read_argument(name, value, hints.get(name, Any)) for name, value in given.items()}
+    except ValueError as error:
+        raise ConfigurationError(
+            f"the task does not fit: {error}; give a JSON object with {', '.join(names)}"
+        ) from error
+
+
+def _name_arguments(given: Any, names: list[str]) -> dict[str, Any]:
+    """Return a task's values by name; one parameter alone takes the whole task, unless it is named."""
+    if isinstance(given, dict) and (len(names) != 1 or not given or names[0] in given):
+        return given
+    return {names[0]: given} if len(names) == 1 and given not in ("", None) else {}
+
+
+def _read_argument(name: str, value: Any, kind: Any) -> Any:
+    """Return the value as one of this type. Raises `ValueError`."""
+    try:
+        return adapter_of(kind).validate_python(value)
+    except ValidationError as error:
+        why = "; ".join(".".join([name, *map(str, one["loc"])]) + f": {one['msg']}" for one in error.errors()[:3])
+        raise ValueError(why) from error
 
 
 def read_task(task: str) -> Any:

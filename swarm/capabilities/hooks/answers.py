@@ -220,17 +220,19 @@ def put_together(event: HookEvent, said: Sequence[HookAnswer]) -> Hooked:
     """Combine the answers to an event: deny before ask before allow; of changes the last, the operator's after others."""
     order = {"project": 0, "user": 1, "managed": 2}
     hook_state = sorted(map(_bound, said), key=lambda one: order[one.hook.origin])
-    messages = [one.message for one in hook_state if one.message]
     winner = max(hook_state, key=lambda one: _RANK[one.decision]).decision
-    decision = "" if winner == "block" and not event.may_refuse and event.name not in AFTER_CALLS else winner
-    reasons = [(one.hook.source, one.reason) for one in hook_state if one.decision == winner != "" and one.reason]
+    decision = "" if winner == "block" and not _takes_block(event) else winner
+    reasons = _given(hook_state, "reason", winner) if winner else []
     reason = "\n".join(dict.fromkeys(text for _, text in reasons))
-    parts = [(one.hook.source, one.context) for one in hook_state if one.context]
+    parts = _given(hook_state, "context")
     if decision == "block" and event.name in (*_ENDS, *AFTER_CALLS):
         parts = [*reasons, *parts]
     stop = _find_stop(event, hook_state, decision, reason)
     if stop and event.name in _ENDS:
         stop, decision, parts = "", "", []
+    told = [text for _, text in _given(hook_state, "message")]
+    if event.bound and (winner == "block" or parts):
+        told.append(event.bound)
     return Hooked(
         event=event.id,
         name=event.name,
@@ -242,8 +244,8 @@ def put_together(event: HookEvent, said: Sequence[HookAnswer]) -> Hooked:
         output=_last_given(hook_state, "output"),
         text=_render(event, parts),
         stop=stop,
-        profile="\n".join(one.profile for one in hook_state if one.profile),
-        said="\n".join([*messages, event.bound] if event.bound and (winner == "block" or parts) else messages),
+        profile="\n".join(text for _, text in _given(hook_state, "profile")),
+        said="\n".join(told),
     )
 
 
@@ -252,6 +254,16 @@ def _find_stop(event: HookEvent, hook_state: Sequence[HookAnswer], decision: str
         return f"a hook ended it: {stop}"
     ended = _ENDED_BY_BLOCK.get(event.name) if decision == "block" else None
     return f"{ended}: {reason}" if ended else ""
+
+
+def _takes_block(event: HookEvent) -> bool:
+    return event.may_refuse or event.name in AFTER_CALLS
+
+
+def _given(hook_state: Sequence[HookAnswer], name: str, decision: str = "") -> list[tuple[str, str]]:
+    """The texts of one name, each with its hook's source; of all answers, or of those with this decision."""
+    wanted = (one for one in hook_state if not decision or one.decision == decision)
+    return [(one.hook.source, text) for one in wanted if (text := getattr(one, name))]
 
 
 def _last_given(hook_state: Sequence[HookAnswer], name: str) -> Any:

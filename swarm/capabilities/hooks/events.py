@@ -72,29 +72,32 @@ def find_events(history: History, action: Action) -> Iterator[list[HookEvent]]:
     """Yield the events before this action in stages; hooks of one stage answer before the next begins."""
     if history.spec is None or history.finished is not None:
         return
+    yield from _after_calls(history, action)
+    if not history.hooks.stopped or isinstance(action, End):
+        yield from _before_action(history, history.spec, action)
+
+
+def _after_calls(history: History, action: Action) -> Iterator[list[HookEvent]]:
     denied = [entry for entry in history.ruled.values() if entry.answer == "deny"]
     ended = [_after(history, call) for call in history.hooks.ended.values()]
     yield [*ended, *filter(None, (_after_denial(history, entry) for entry in denied))]
     if ended and isinstance(action, CallModel | Compact):
         tool_calls = [{"tool_response": event.given.get("error"), **event.given} for event in ended]
         yield [HookEvent("PostToolBatch", ended[-1].key, given={"tool_calls": tool_calls})]
-    if history.hooks.stopped and not isinstance(action, End):
-        return
+
+
+def _before_action(history: History, spec: AgentSpec, action: Action) -> Iterator[list[HookEvent]]:
     match action:
         case CallModel():
-            yield from _before_request(history, history.spec)
-        case Compact(trigger=trigger, wanted=wanted, bare=bare):
-            trigger_name = "manual" if trigger == "manual" else "auto"
-            given = {"trigger": trigger_name, "custom_instructions": wanted.focus if wanted is not None else ""}
-            key = f"{history.turns}.{history.context.failures}"
-            may_refuse = trigger != "overflow" and not bare
-            yield [HookEvent("PreCompact", key, (trigger_name,), may_refuse=may_refuse, given=given)]
+            yield from _before_request(history, spec)
+        case Compact():
+            yield [_before_summary(history, action)]
         case RunTools(calls=calls) | SpawnAgents(calls=calls) | SendMessages(calls=calls):
             yield from _before_calls(history, calls)
         case Wait(call=call):
             yield from _before_calls(history, [call])
         case RunCheck() | Grade() | End() | Rest():
-            yield from _before_end(history, history.spec, action)
+            yield from _before_end(history, spec, action)
 
 
 def name_tool(tool: str) -> tuple[str, ...]:
@@ -119,6 +122,18 @@ def _before_request(history: History, spec: AgentSpec) -> Iterator[list[HookEven
         yield [_session_start(spec, "startup" if runs == 1 else "resume", str(runs))]
         if runs == 1:
             yield [HookEvent("UserPromptSubmit", str(runs), given={"prompt": spec.prompt})]
+
+
+def _before_summary(history: History, action: Compact) -> HookEvent:
+    trigger = "manual" if action.trigger == "manual" else "auto"
+    focus = action.wanted.focus if action.wanted is not None else ""
+    return HookEvent(
+        "PreCompact",
+        f"{history.turns}.{history.context.failures}",
+        (trigger,),
+        may_refuse=action.trigger != "overflow" and not action.bare,
+        given={"trigger": trigger, "custom_instructions": focus},
+    )
 
 
 def _after_summary(history: History) -> HookEvent:
@@ -194,10 +209,15 @@ def _plain(content: Any) -> str:
 def _before_end(history: History, spec: AgentSpec, action: RunCheck | Grade | End | Rest) -> Iterator[list[HookEvent]]:
     if spec.helper:
         return
+    if (event := _failed_or_stopped(history, spec, action)) is not None:
+        yield [event]
+    if isinstance(action, End) and spec.parent_id is None:
+        key = f"{history.context.runs}.{history.turns}"
+        yield [HookEvent("SessionEnd", key, ("other",), may_refuse=False, given={"reason": "other"})]
+
+
+def _failed_or_stopped(history: History, spec: AgentSpec, action: RunCheck | Grade | End | Rest) -> HookEvent | None:
     finished = getattr(action, "finished", None)
-    completes = finished is None or finished.state == "completed"
-    can_go_on = completes and history.final_answer is None and not history.leaving
-    often = can_go_on and history.hooks.sent_back >= MAX_SENT_BACK
     given = {
         "stop_hook_active": history.hooks.sent_back > 0,
         "last_assistant_message": history.reply_text.text_at_hand(),
@@ -205,13 +225,14 @@ def _before_end(history: History, spec: AgentSpec, action: RunCheck | Grade | En
     if history.failure is not None and finished is not None and finished.state == "failed":
         error = _FAILURES.get(history.failure.error_kind, "unknown")
         given = {"error": error, "error_details": history.failure.error, **given}
-        yield [HookEvent("StopFailure", f"{history.turns}.{history.failures}", (error,), may_refuse=False, given=given)]
-    elif history.last is not None or spec.parent_id is not None:
-        name, subjects = ("Stop", ()) if spec.parent_id is None else ("SubagentStop", (spec.definition.name,))
-        if isinstance(action, Rest) and spec.teammate:
-            name, subjects = "TeammateIdle", ()
-        may_refuse, bound = can_go_on and not often, BOUND if often else ""
-        yield [HookEvent(name, str(history.turns), subjects, may_refuse=may_refuse, bound=bound, given=given)]
-    if isinstance(action, End) and spec.parent_id is None:
-        key = f"{history.context.runs}.{history.turns}"
-        yield [HookEvent("SessionEnd", key, ("other",), may_refuse=False, given={"reason": "other"})]
+        return HookEvent("StopFailure", f"{history.turns}.{history.failures}", (error,), may_refuse=False, given=given)
+    if history.last is None and spec.parent_id is None:
+        return None
+    name, subjects = ("Stop", ()) if spec.parent_id is None else ("SubagentStop", (spec.definition.name,))
+    if isinstance(action, Rest) and spec.teammate:
+        name, subjects = "TeammateIdle", ()
+    completes = finished is None or finished.state == "completed"
+    can_go_on = completes and history.final_answer is None and not history.leaving
+    often = can_go_on and history.hooks.sent_back >= MAX_SENT_BACK
+    may_refuse, bound = can_go_on and not often, BOUND if often else ""
+    return HookEvent(name, str(history.turns), subjects, may_refuse=may_refuse, bound=bound, given=given)

@@ -85,24 +85,12 @@ class Managed:
 
 def find_hooks(workspace: Path, home: Path, of_types: Iterable[Hook] = ()) -> FoundHooks:
     """Read all files that may hold hooks; never raises. `of_types` are those of definitions, whose files are pinned, too."""
-    by_origin: dict[Origin, list[Hook]] = {"user": [], "project": []}
     problems: list[Problem] = []
-    off = ""
-    paths: list[tuple[Path, Origin, str]] = [(home / name, "user", f"~/{name}") for name in _OWN]
-    known = {path for path, _, _ in paths}
-    paths += [(workspace / name, "project", name) for name in _OF_WORKSPACE if workspace / name not in known]
-    for path, origin, source in paths:
-        try:
-            table = _read_codex(path) if path.suffix == ".toml" else read_table(path)
-        except Unusable as error:
-            if path.name == "hooks.json":  # readers of permissions report the other files' faults
-                problems.append(error.as_problem(path))
-            continue
-        found, faults = read_hooks(table.get("hooks"), origin, source)
-        problems += [Problem(path=show_path(path), message=f"`hooks`: {fault}", remedy=_REMEDY) for fault in faults]
-        by_origin[origin] += found
-        off = source if table.get("disableAllHooks") is True and origin == "user" else off
-    own, ours = by_origin["user"], by_origin["project"]
+    personal = {home / name: f"~/{name}" for name in _OWN}
+    # A file of a home that is also the workspace is the person's own.
+    shared = {path: name for name in _OF_WORKSPACE if (path := workspace / name) not in personal}
+    own, off = _read_files(personal, "user", problems)
+    ours, _ = _read_files(shared, "project", problems)
     of_plugins = [read_plugin_hooks(plugin, problems) for plugin in load_plugins(workspace, home).all]
     brought = [hook for _, hooks in of_plugins for hook in hooks]
     files = dict(pinned for hook in (*own, *ours, *brought, *of_types) for pinned in pin(hook, workspace).items())
@@ -113,12 +101,34 @@ def find_hooks(workspace: Path, home: Path, of_types: Iterable[Hook] = ()) -> Fo
     )
 
 
+def _read_files(sources: Mapping[Path, str], origin: Origin, problems: list[Problem]) -> tuple[list[Hook], str]:
+    """Read the hooks of these files, and the file that disables all hooks."""
+    hooks: list[Hook] = []
+    off = ""
+    for path, source in sources.items():
+        try:
+            table = _read_codex(path) if path.suffix == ".toml" else read_table(path)
+        except Unusable as error:
+            if path.name == "hooks.json":  # readers of permissions report the other files' faults
+                problems.append(error.as_problem(path))
+            continue
+        hooks += _take_table(path, table.get("hooks"), origin, source, problems)
+        off = source if table.get("disableAllHooks") is True else off
+    return hooks, off
+
+
+def _take_table(path: Path, table: Any, origin: Origin, source: str, problems: list[Problem]) -> list[Hook]:
+    hooks, faults = read_hooks(table, origin, source)
+    problems += [Problem(path=show_path(path), message=f"`hooks`: {fault}", remedy=_REMEDY) for fault in faults]
+    return hooks
+
+
 def read_plugin_hooks(plugin: Plugin, problems: list[Problem]) -> tuple[Plugin, tuple[Hook, ...]]:
     """Read the hooks of a plugin; one that came with the repository is the repository's."""
     found: list[Hook] = []
     for path, table in plugin.hooks:
-        hooks, faults = read_hooks(table, "project" if plugin.in_workspace else "user", f"plugin {plugin.id}")
-        problems += [Problem(path=show_path(path), message=f"`hooks`: {fault}", remedy=_REMEDY) for fault in faults]
+        origin: Origin = "project" if plugin.in_workspace else "user"
+        hooks = _take_table(path, table, origin, f"plugin {plugin.id}", problems)
         found += [hook.model_copy(update={"plugin": plugin.place}) for hook in hooks]
     return plugin, tuple(found)
 

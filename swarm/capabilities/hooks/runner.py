@@ -89,17 +89,13 @@ class HookCaller:
             given = stack.enter_context(made_file(folder, "told.json", json.dumps(told).encode()))
             complaints = stack.enter_context(made_file(folder, "complaints"))
             # The launcher's own channels are its lifeline and one file for all output.
-            wires = [f"{seen}/{file.path.name}" for file in (given, complaints)]
+            wires = (f"{seen}/{given.path.name}", f"{seen}/{complaints.path.name}")
             profile = stack.enter_context(made_file(folder, "profile.sh")) if event.name in SETS_PROFILE else None
             if profile is not None:
                 context.environment["CLAUDE_ENV_FILE"] = f"{seen}/{profile.path.name}"
+            text = "" if on_host else _wired_script(hook, *wires)
             if on_host:
-                words = stack.enter_context(_copied(how, folder))
-                argv, text = ["/bin/sh", "-c", _WIRED, "hook", *wires, *words], ""
-            else:
-                command = hook.command if hook.args is None else shlex.join(["exec", hook.command, *hook.args])
-                data = 'mkdir -p "$CLAUDE_PLUGIN_DATA"\n' if hook.plugin else ""
-                text = f"exec <{shlex.quote(wires[0])} 2>{shlex.quote(wires[1])}\n{data}{command}"
+                argv = ["/bin/sh", "-c", _WIRED, "hook", *wires, *stack.enter_context(_copied(how, folder))]
             ran = run_command(context, text, None, hook.seconds, argv=argv)
             complaints.open.seek(0)
             err = complaints.open.read()
@@ -203,6 +199,13 @@ def _copied(how: Run, folder: Path) -> Iterator[tuple[str, ...]]:
         copy = Path(alone) / Path(how.pinned).name
         copy.write_bytes(how.content)
         yield (*how.argv[: how.at], str(copy), *how.argv[how.at + 1 :])
+
+
+def _wired_script(hook: Hook, given: str, complaints: str) -> str:
+    """The script of a command in the sandbox, which reads one file and complains to another."""
+    command = hook.command if hook.args is None else shlex.join(["exec", hook.command, *hook.args])
+    data = 'mkdir -p "$CLAUDE_PLUGIN_DATA"\n' if hook.plugin else ""
+    return f"exec <{shlex.quote(given)} 2>{shlex.quote(complaints)}\n{data}{command}"
 
 
 def fill(text: str, allowed: tuple[str, ...], known: Mapping[str, str]) -> str:

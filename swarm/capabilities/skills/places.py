@@ -157,24 +157,11 @@ class _SkillReader:
         """Merge the skills in the order in which they were found; the first of a name wins."""
         mine = {name for one in self.found if one.own for name in _called(one.skill)}
         replacing = [one for one in self.found if not one.own and mine & _called(one.skill)]
-        grants = [
-            Grant(
-                text=f"the {one.skill.kind} {one.skill.name}, in place of your own",
-                source=one.skill.source,
-                content=one.skill.digest,
-            )
-            for one in replacing
-        ]
         winners: dict[str, _FoundSkills] = {}
         hidden: list[tuple[str, str]] = []
         room = MAX_TOTAL_BYTES
-        for one in self.found:
-            key, other = one.skill.name.casefold(), one.skill.folder.casefold()
-            if not trusted and one in replacing:
-                continue
-            if key in winners and other and other not in {winners[key].skill.folder.casefold(), *winners}:
-                one = one._replace(skill=one.skill.model_copy(update={"name": one.skill.folder, "folder": ""}))
-                key = other
+        for one in self.found if trusted else [one for one in self.found if one not in replacing]:
+            key, one = _choose_name(one, winners)
             if key in winners:
                 hidden.append((one.skill.source, winners[key].skill.source))
             elif len(one.document) > room:
@@ -187,7 +174,7 @@ class _SkillReader:
             packages={one.skill.digest: one.document for one in winners.values()},
             problems=self.problems,
             hidden=hidden,
-            grants=grants,
+            grants=[_grant(one.skill) for one in replacing],
         )
 
     def name(self, path: Path) -> str:
@@ -255,3 +242,15 @@ def _find_skills(folder: Path) -> Iterator[Path]:
         elif depth < _SKILL_DEPTH:
             below = (current / name for name in entries if name != "node_modules" and not name.startswith("."))
             pending += [(path, depth + 1) for path in below if is_folder(path)]
+
+
+def _choose_name(one: _FoundSkills, winners: Mapping[str, _FoundSkills]) -> tuple[str, _FoundSkills]:
+    """Return the key of a skill; one whose name is taken by another folder's is called like its folder."""
+    key, folder = one.skill.name.casefold(), one.skill.folder.casefold()
+    if key in winners and folder and folder not in {winners[key].skill.folder.casefold(), *winners}:
+        return folder, one._replace(skill=one.skill.model_copy(update={"name": one.skill.folder, "folder": ""}))
+    return key, one
+
+
+def _grant(skill: Skill) -> Grant:
+    return Grant(text=f"the {skill.kind} {skill.name}, in place of your own", source=skill.source, content=skill.digest)

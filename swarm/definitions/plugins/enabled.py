@@ -46,7 +46,7 @@ class _Switch(NamedTuple):
 
 
 class _Choice(NamedTuple):
-    """What the person and the workspace chose about one plugin."""
+    """The choices of the person and the workspace about one plugin."""
 
     own: _Switch | None
     theirs: _Switch | None

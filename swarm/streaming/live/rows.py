@@ -17,40 +17,18 @@ Record = Mapping[str, str | None]
 
 _COUNTS = ("turns", "tools", "input", "output", "cache_write", "cache_read")
 _MONEY = ("cost", "estimated", "unpriced")
-_AGENT_TEXTS = {
-    "label": "label",
-    "definition": "definition",
-    "state": "state",
-    "activity": "activity",
-    "summary": "summary",
-    "reason": "reason",
-    "isolation": "isolation",
-    "merge": "merge",
-    "stopped_at": "stopped_at",
-}
+_AGENT_TEXTS = (*("label", "definition", "state", "activity", "summary", "reason", "isolation", "merge", "stopped_at"),)
 _AGENT_TIMES = {f"{name}_at": name for name in ("created", "queued", "started", "active", "ended")}
 _AGENT_NAMES = {"parent_id": "parent", "name": "name", "question": "wait_question", "worker": "worker"}
 _FLAGS = ("idle", "background", "teammate")
 AGENT_FIELDS = (
-    *_AGENT_TEXTS.values(),
+    *_AGENT_TEXTS,
     *_AGENT_TIMES.values(),
     *_AGENT_NAMES.values(),
     *_FLAGS,
     *_COUNTS,
-    *(
-        "cost",
-        "estimated",
-        "unpriced",
-        "depth",
-        "needs",
-        "model",
-        "rehearsed",
-        "waited",
-        "unread",
-        "unread_notes",
-        "deaths",
-        "verdicts",
-    ),
+    *_MONEY,
+    *("depth", "needs", "model", "rehearsed", "waited", "unread", "unread_notes", "deaths", "verdicts"),
 )
 """Fields read from an agent's record."""
 JOB_FIELDS = (
@@ -69,16 +47,15 @@ def agent_row(agent_id: str, found: Record, unserved: str = "") -> Row:
         "depth": _count(found, "depth"),
         "model": found["model"] or json.loads(found["needs"] or "{}").get("model", ""),
     }
-    row |= {name: found[field] or "" for name, field in _AGENT_TEXTS.items()}
+    row |= {name: found[name] or "" for name in _AGENT_TEXTS}
     row |= {name: found[field] or None for name, field in _AGENT_NAMES.items()}
     row |= {name: _time(found, field) for name, field in _AGENT_TIMES.items()}
     row |= {name: found[name] == "1" for name in _FLAGS}
     row |= {name: _count(found, name) for name in _COUNTS}
     row |= _cost(found)
     row["tokens"] = sum(row[name] for name in _COUNTS[2:])
-    row["verdict"] = "".join(
-        VerdictView.model_validate(last).headline for last in json.loads(found["verdicts"] or "[]")[-1:]
-    )
+    verdicts = json.loads(found["verdicts"] or "[]")
+    row["verdict"] = VerdictView.model_validate(verdicts[-1]).headline if verdicts else ""
     row["ended"] = row["state"] in TERMINAL_STATES
     row["at_work"] = not row["ended"] and not row["idle"]
     row["queued_seconds"] = float(found["waited"] or 0)

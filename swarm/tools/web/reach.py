@@ -8,9 +8,9 @@ hexadecimal, IPv6 around IPv4).
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 import psutil
 
@@ -21,6 +21,7 @@ from swarm.permissions.sandbox import resolve_hosts
 from swarm.store.connection import redis_hosts
 
 Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
 Resolver = Callable[[str, int], list[str]]
 
 _CARRYING = tuple(map(ip_network, ("::/96", "64:ff9b::/96", "64:ff9b:1::/48", "2001::/32", "2002::/16")))
@@ -67,20 +68,22 @@ class Reach:
         return found[0]
 
     def _refusal(self, address: Address) -> str:
-        if isinstance(address, IPv6Address):
-            if address.ipv4_mapped is not None:
-                return self._refusal(address.ipv4_mapped)
-            if address != IPv6Address("::1") and any(address in network for network in _CARRYING):
-                return "stands for an address that cannot be seen from here"
+        if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+            return self._refusal(address.ipv4_mapped)
+        if address != IPv6Address("::1") and _is_in(address, _CARRYING):
+            return "stands for an address that cannot be seen from here"
         if address.is_loopback or address.is_unspecified or str(address) in self.never:
             return "is this host, or one of the swarm's own"
-        if any(address in network for network in NEVER):
+        if _is_in(address, NEVER):
             return "is never reached: this network's own, or where a cloud keeps a machine's credentials"
-        if any(address in network for network in PRIVATE):
+        if _is_in(address, PRIVATE):
             return "" if self.private else "is in a private network"
-        if not address.is_global or address.is_multicast or address.is_reserved:
-            return "is not an address of the public network"
-        return ""
+        public = address.is_global and not address.is_multicast and not address.is_reserved
+        return "" if public else "is not an address of the public network"
+
+
+def _is_in(address: Address, networks: Iterable[Network]) -> bool:
+    return any(address in network for network in networks)
 
 
 def find_reach(settings: Settings, *, private: bool) -> Reach:
