@@ -76,7 +76,7 @@ def list_servers(workspace: WorkspaceOption = Path(), as_json: JsonOption = Fals
 
 
 def _list_rows(found: Project, *, here: bool) -> Iterator[_Listed]:
-    """List the servers of a project; `here`, on the machine of its only worker, also what each lacks."""
+    """List the servers of a project; `here`, on the machine of its only worker, with the reason why one cannot run."""
     own = [(server, one.name) for one in found.catalogue.definitions.values() for server in one.servers]
     for server, only_for in [*((server, "") for server in found.configured.servers), *own]:
         yield _Listed(server, only_for, find_lack(server) if here else "")

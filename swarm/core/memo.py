@@ -1,6 +1,6 @@
 """Remembers results made from files, until one of their files or folders changes.
 
-Readers say what they look at (`look_at`, `look_for`), also what they did not find, and so a result is as current as one made again. An
+Readers name each path that they look at (`look_at`) or for (`look_for`), so a result is as current as one made again. An
 in-place change that keeps the size is seen by its time. The clock of files ticks, so a result whose files have changed just now is not
 kept. Thread-safe; two threads may make the same result at once.
 """
