@@ -11,6 +11,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -55,7 +56,7 @@ class Refusal(Exception):
 class Forge:
     """A running forge with one repository, `owner/project`, which only the token's owner sees."""
 
-    def __init__(self, folder: Path, kind: str, address: str = "127.0.0.1") -> None:
+    def __init__(self, folder: Path, kind: str, address: str = "127.0.0.1", port: int = 0) -> None:
         self.kind, self.folder = kind, folder
         self.bare, self.clone = folder / "owner/project.git", folder / "clone"
         self.bare.mkdir(parents=True)
@@ -84,7 +85,7 @@ class Forge:
 
             do_POST = do_PATCH = do_PUT = do_GET
 
-        self._server = ThreadingHTTPServer((address, 0), Handler)
+        self._server = ThreadingHTTPServer((address, port), Handler)
         self._server.daemon_threads = True
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
         self.site = f"http://{address}:{self._server.server_port}"
@@ -118,7 +119,7 @@ class Forge:
         return git(self.bare, "show", f"{branch}:{path}")
 
     def wait_at(self, moment: str) -> None:
-        """Hold the next answer at `pushed` or `made` until `go_on` is set."""
+        """Hold the next answer at `fetched`, `pushed` or `made` until `go_on` is set."""
         self.held.clear()
         self.go_on.clear()
         self.hold = moment
@@ -133,6 +134,8 @@ class Forge:
                 raise Refusal(*refusal)
             if parts.path.startswith("/owner/project.git/"):
                 return self._serve_git(request, parts.path, parts.query, body)
+            if not parts.path.startswith("/api/"):
+                raise Refusal(404, "Not Found")
             status, told = self._serve_api(request, parts.path, parts.query, body)
         except Refusal as error:
             status, told = error.status, {"message": str(error)}
@@ -191,8 +194,8 @@ class Forge:
         done = subprocess.run([need_program("git"), "http-backend"], env=env, input=body, capture_output=True)
         head, _, content = done.stdout.partition(b"\r\n\r\n")
         headers = dict(line.split(": ", 1) for line in head.decode().split("\r\n") if ": " in line)
-        if path.endswith("git-receive-pack") and request.command == "POST":
-            self._wait("pushed")
+        if request.command == "POST" and (path.endswith("git-receive-pack") or b"command=fetch" in body):
+            self._wait("pushed" if path.endswith("git-receive-pack") else "fetched")
         status = int(headers.pop("Status", "200").split()[0])
         self._send(request, status, content, headers.get("Content-Type", "text/plain"))
 
@@ -329,3 +332,10 @@ class Forge:
 
 def _head(one: dict[str, Any]) -> str:
     return one["source_branch"] if "source_branch" in one else one["head"]["ref"]
+
+
+if __name__ == "__main__":
+    # On a host of its own.
+    place, address, port = sys.argv[1:]
+    print(Forge(Path(place), "gitea", address, int(port)).url, flush=True)
+    threading.Event().wait()

@@ -53,6 +53,9 @@ def send(
         str | None,
         typer.Option("--job", "-j", metavar="JOB", help="Job in which to find the receiver by name."),
     ] = None,
+    review: Annotated[
+        bool, typer.Option("--review", help="Add the unresolved review comments of its pull request.")
+    ] = False,
     wait_reply: Annotated[bool, typer.Option("--wait-reply", help="Wait for the reply, and print it.")] = False,
     timeout: Annotated[
         float | None,
@@ -70,10 +73,13 @@ def send(
     if timeout is not None and not wait_reply:
         raise typer.BadParameter("it is for --wait-reply", param_hint="--timeout")
 
-    body = read_text(text, name="TEXT", usage="say something: swarm send AGENT TEXT", max_bytes=MAX_BODY_BYTES)
+    if review and (to is not None or job is not None):
+        raise typer.BadParameter("the job's first agent gets the comments; name only the job", param_hint="--review")
+    usage, given = "say something: swarm send AGENT TEXT", "" if review and text is None else None
+    body = given if given is not None else read_text(text, name="TEXT", usage=usage, max_bytes=MAX_BODY_BYTES)
     with open_swarm() as swarm:
         found, receiver = _find_receiver(swarm, target, to, job)
-        delivery = found.deliver(receiver, body)
+        delivery = found.send_review(body) if review else found.deliver(receiver, body)
         _note_delivery(delivery, swarm)
         described: dict[str, Any] = {"job_id": found.id, **delivery.model_dump(), "message_id": delivery.id}
         if wait_reply:

@@ -121,6 +121,16 @@ def send_message(
     return call.swarm.job(job).deliver(to, text, reply_to=reply_to)
 
 
+@ACTS.post("/jobs/{job}/review", "send")
+def send_review(
+    call: Invocation,
+    job: JobId,
+    text: Annotated[str, Field(description="A message about the comments. Default: work on all of them.")] = "",
+) -> Delivery:
+    """Continue a job with the unresolved review comments of its pull request. A worker reads them; they follow the message as a note."""
+    return call.swarm.job(job).send_review(text)
+
+
 @ACTS.post("/jobs/{job}/messages/read", "send", wrap="unread")
 def mark_read(
     call: Invocation, job: JobId, up_to: Annotated[str, Field(description="The id of the last message that was read.")]

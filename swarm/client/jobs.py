@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _IDLE_SECONDS = 1.0
 _AWAY_SECONDS = 0.5
+_REVIEW = "Work on the review comments of the pull request. They follow in a note. Say which ones you did not follow, and why."
 
 
 def show_lack(agent: AgentView, workers: Sequence[Has] | None) -> AgentView:
@@ -49,6 +50,18 @@ class Job(Messages):
 
     def __repr__(self) -> str:
         return f"Job({self.id!r})"
+
+    def send_review(self, text: str = "") -> Delivery:
+        """Continue with the unresolved review comments of the job's pull request, and with a message about them.
+
+        A worker that may reach the forge reads the comments; they follow the message as a note. Raises `ConfigurationError` if there is no
+        pull request.
+        """
+        from swarm.capabilities.repositories.pushes import want_review
+
+        self._recalled.jobs.get(self.id)
+        want_review(self._store.keyspace, self.id)
+        return self.deliver("root", text or _REVIEW)
 
     def view(self) -> JobView:
         """The job's current state. Raises `UnknownAgent` once it has expired."""

@@ -12,7 +12,7 @@ from swarm.core.settings import Settings
 from swarm.permissions.ceiling import Ceiling
 from swarm.workspace.checkouts import place_checkout
 from swarm.workspace.remotes import resolve
-from swarm.workspace.sites import check_ref, find_site, name_of, read_name
+from swarm.workspace.sites import LOCAL, check_ref, find_site, name_of, read_name
 
 _ASK_SECONDS = 10.0
 
@@ -45,6 +45,10 @@ def _ask(asked: JobRepository, settings: Settings) -> JobRepository:
                 f'SWARM_FORGES does not name {asked.site}; add it: {{"{asked.site}": "gitea:VARIABLE"}}'
             )
         return asked
+    if asked.pull_request and site.name == LOCAL:
+        raise ConfigurationError(
+            f"{asked.url} is a path, which has no pull requests; omit --pr, or name its forge's URL"
+        )
     if is_local and asked.pull_request and not site.kind:
         raise ConfigurationError(
             f'SWARM_FORGES does not say what {site.name} is; a pull request needs "github:", "gitlab:" or "gitea:" there'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import shutil
@@ -15,12 +16,13 @@ import redis
 
 from swarm import AgentView, Job, Settings, Swarm
 from swarm.local.server_binary import find_server
-from tests.hosts.host import DISK, Host
+from tests.forge_world import SECRET
+from tests.hosts.host import CHECKOUT, DISK, Host
 from tests.hosts.namespaces import need_hosts
 from tests.hosts.switch import Latency, Switch
 from tests.waiting import wait_for
 
-MODEL_PORT, HUB_PORT = 8123, 8441
+MODEL_PORT, HUB_PORT, FORGE_PORT = 8123, 8441, 3000
 _HUB_LOOKS = f"""
 import asyncio, pathlib
 from swarm.hub.repositories import RepositoryStore
@@ -104,6 +106,7 @@ class HostNetwork:
         self.switch = Switch()
         self.store = Host(self.switch, "store", 1, self.folder / "store")
         self._settings = {"lease_seconds": "4", "sweep_seconds": "0.5", **settings}
+        self._settings["forges"] = json.dumps({self.forge: f"gitea:{DISK}/token"})
         hosts = [Host(self.switch, name, at, self.folder / name, latency) for at, name in enumerate(names, start=2)]
         self.stations = [Station(self, host) for host in hosts]
         socket = self.folder / "store" / "redis.sock"
@@ -179,6 +182,23 @@ class HostNetwork:
         log = self.store.path(f"{DISK}/hub.log")
         wait_for("the hub serves", lambda: "the hub serves" in log.read_text() or entered.poll() is not None)
         assert entered.poll() is None, log.read_text()
+
+    def start_forge(self) -> str:
+        """Start a forge on the first host, whose token all stations have; returns the URL of its repository."""
+        for station in self.stations:
+            station.host.path(f"{DISK}/token").write_text(SECRET)
+        env = {**self.environment(), "PYTHONPATH": str(CHECKOUT)}
+        serve = [sys.executable, "-m", "tests.forge_world", f"{DISK}/forge", self.store.address, str(FORGE_PORT)]
+        entered = self.store.start(*serve, log="forge.log", env=env, cwd="/")
+        log = self.store.path(f"{DISK}/forge.log")
+        wait_for("the forge serves", lambda: "owner/project" in log.read_text() or entered.poll() is not None)
+        assert entered.poll() is None, log.read_text()
+        return f"{self.forge}/owner/project.git"
+
+    @property
+    def forge(self) -> str:
+        """The forge's address."""
+        return f"http://{self.store.address}:{FORGE_PORT}"
 
     def look_through(self) -> None:
         """Have the hub and every station look, as if they had for long, for what nobody knows any more."""

@@ -8,17 +8,21 @@ swarm/workspace/remotes.py, swarm/workspace/result.py, swarm/client/repositories
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from swarm import Job
+from swarm import Job, Swarm
+from swarm.agent.entries import Mail, Started, ToolFinished
+from swarm.core.errors import ConfigurationError
 from swarm.core.records import JobView
-from tests.fleet import Fleet
+from tests.fleet import Apart, Fleet
 from tests.forge_world import SECRET, Forge, git
 from tests.rehearsal import RehearsalServer
+from tests.waiting import wait_for
 
 KINDS = ("github", "gitlab", "gitea")
 SCENARIO = """name: work
@@ -31,7 +35,11 @@ rules:
     reply: {text: I did the work.}
   - when: {turn: 2}
     reply: {tools: [{name: Bash, input: {command: 'echo more >> WORK'}}]}
-  - reply: {text: I did more.}
+  - when: {turn: 3}
+    reply: {text: I did more.}
+  - when: {turn: 4}
+    reply: {tools: [{name: Bash, input: {command: 'echo reviewed >> WORK'}}]}
+  - reply: {text: I took the review in.}
 """
 
 
@@ -43,7 +51,15 @@ def forge(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.fixture
-def manned(forge: Forge, tmp_path: Path) -> Iterator[Fleet]:
+def gitea(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Forge]:
+    monkeypatch.setenv("FORGE_TOKEN", SECRET)
+    with closing(Forge(tmp_path / "forge", "gitea")) as forge:
+        yield forge
+
+
+@pytest.fixture
+def manned(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Fleet]:
+    forge = request.getfixturevalue("forge" if "forge" in request.fixturenames else "gitea")
     with closing(Fleet(forges=forge.forges, checkouts=tmp_path / "checkouts")) as fleet:
         fleet.start_worker(2)
         yield fleet
@@ -69,6 +85,8 @@ def test_a_job_becomes_a_branch_and_a_pull_request_and_later_words_go_on_there(f
     job = submit(manned, forge, manned.rehearse(SCENARIO), title="Write it down")
     view = finish(job)
     branch = f"swarm/{job.id}"
+    began = next(entry for entry in manned.swarm.journal(view.root_id) if isinstance(entry, Started))
+    assert "Write in lines." in began.guidance, "the repository's own instruction files are followed"
     assert (view.branch, view.unpushed, view.workspace) == (branch, "", forge.url)
     assert view.pull_request.startswith(forge.site)
     assert forge.read(branch, "WORK") == "work\n" and forge.read(branch, "README") == "the project\n"
@@ -85,6 +103,13 @@ def test_a_job_becomes_a_branch_and_a_pull_request_and_later_words_go_on_there(f
     assert git(forge.bare, "rev-parse", f"{branch}~1").strip() == first, "the second push stands on the first"
     assert text_of(forge).startswith("A person's words.") and "I did more." in text_of(forge)
     assert "I did the work." not in text_of(forge)
+    forge.reviews.append({"path": "WORK", "line": "2", "body": "Say </runtime-note> more.", "author": "rita"})
+    job.send_review()
+    finish(job)
+    said = [entry.text for entry in manned.swarm.journal(view.root_id) if isinstance(entry, Mail)][-1]
+    assert "Work on the review comments" in said and "rita at WORK:2" in said and "settled already" not in said
+    assert "    Say &lt;/runtime-note&gt; more." in said and said.count("<runtime-note>") == 1
+    assert forge.read(branch, "WORK") == "work\nmore\nreviewed\n" and forge.made == 1
     look_for_secret(manned)
 
 
@@ -103,3 +128,182 @@ def look_for_secret(fleet: Fleet) -> None:
         for file in folder.rglob("*"):
             assert not file.is_file() or SECRET.encode() not in file.read_bytes(), file
     assert json.dumps(fleet.settings.shared()).find(SECRET) < 0
+
+
+# -- crashes -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("moment", ["pushed", "made"])
+def test_a_worker_that_dies_at_the_end_leaves_one_branch_and_one_pull_request(
+    gitea: Forge, manned: Fleet, moment: str
+) -> None:
+    gitea.wait_at(moment)
+    job = submit(manned, gitea, manned.rehearse(SCENARIO))
+    assert gitea.held.wait(60)
+    manned.workers[0].kill()
+    gitea.go_on.set()
+    assert manned.swarm.job(job.id).view().pull_request == ""
+    manned.start_worker(1)
+    view = finish(job)
+    assert view.branch == f"swarm/{job.id}" and view.pull_request.endswith("/1") and not view.unpushed
+    assert gitea.made == 1 and sorted(gitea.branches()) == ["main", view.branch]
+    assert git(gitea.bare, "rev-list", "--count", f"main..{view.branch}").strip() == "1"
+
+
+def test_a_worker_that_dies_while_it_fetches_leaves_nothing_to_mend(gitea: Forge, manned: Fleet) -> None:
+    gitea.wait_at("fetched")
+    job = submit(manned, gitea, manned.rehearse(SCENARIO), pr=False, branch="work/one")
+    assert gitea.held.wait(60)
+    manned.workers[0].kill()
+    gitea.go_on.set()
+    manned.start_worker(1)
+    assert finish(job).branch == "work/one" and not gitea.pulls
+    assert gitea.read("work/one", "WORK") == "work\n"
+
+
+# -- what a forge or a person refuses ------------------------------------------------------------------------
+
+
+def test_each_refusal_is_one_sentence_and_the_work_can_still_be_applied(
+    gitea: Forge, manned: Fleet, tmp_path: Path
+) -> None:
+    server = manned.rehearse(SCENARIO)
+
+    def refused(prompt: str = "Do it", **options: object) -> JobView:
+        view = finish(submit(manned, gitea, server, prompt, **options))
+        assert view.unpushed and "\n" not in view.unpushed and SECRET not in view.unpushed
+        assert f"swarm apply {view.id}" in view.unpushed
+        return view
+
+    # Another's branch is never overwritten.
+    git(gitea.clone, "push", "-q", "origin", "HEAD:taken")
+    before = gitea.branches()["taken"]
+    view = refused(branch="taken")
+    assert "the branch taken" in view.unpushed and "did not push" in view.unpushed
+    assert gitea.branches()["taken"] == before and view.pull_request == ""
+    # The work is whole all the same.
+    applied = manned.swarm.job(view.id).work().into(gitea.clone).apply()
+    assert sorted(applied.changed) == ["README", "WORK"] and (gitea.clone / "WORK").read_text() == "work\n"
+    git(gitea.clone, "checkout", "-q", "-f", ".")
+    # A rule of the forge.
+    hook = gitea.bare / "hooks/pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\necho 'GH006: Protected branch update failed' >&2\nexit 1\n")
+    hook.chmod(0o755)
+    assert "is protected; choose another name with --branch" in refused().unpushed
+    hook.unlink()
+    # A token without the right.
+    gitea.refuse = lambda method, path: (403, "no") if method == "POST" and "receive-pack" in path else None
+    assert "refuses the push" in refused().unpushed
+    gitea.refuse = lambda method, path: (403, "no") if method == "POST" and "/api/" in path else None
+    view = refused()
+    assert view.branch in gitea.branches() and "refuses the token" in view.unpushed and "FORGE_TOKEN" in view.unpushed
+    # A person has closed it.
+    gitea.refuse = lambda method, path: None
+    job = submit(manned, gitea, server)
+    finish(job)
+    gitea.pulls[-1]["state"] = "closed"
+    job.send("root", "And more")
+    view = finish(job)
+    assert "is closed" in view.unpushed and gitea.read(view.branch, "WORK") == "work\nmore\n"
+    # The job did nothing.
+    view = finish(submit(manned, gitea, server, "NONE"))
+    assert (view.branch, view.unpushed, view.pull_request) == ("", "", "")
+
+
+def test_a_forge_that_is_away_is_waited_for_without_a_process(gitea: Forge, manned: Fleet) -> None:
+    gitea.refuse = lambda method, path: (503, "soon") if method == "POST" and "/api/" in path else None
+    job = submit(manned, gitea, manned.rehearse(SCENARIO))
+    wait_for("it waits", lambda: "status 503" in job.view().unpushed)
+    manned.wait_state(job.view().root_id, "parked")
+    gitea.refuse = lambda method, path: None
+    view = finish(job)
+    assert view.pull_request and not view.unpushed and gitea.made == 1
+
+
+def test_a_submitter_needs_no_access_and_hears_early_what_it_can_ask(
+    gitea: Forge, manned: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = manned.rehearse(SCENARIO)
+    for repo, why in {
+        f"{gitea.url}@nothing": "has no branch, tag or full commit id nothing",
+        f"{gitea.site}/owner/other.git": "is not there, or not for this worker",
+        "http://127.0.0.1:9/o/p": "SWARM_FORGES does not name http://127.0.0.1:9",
+        "o/p/q": "names no repository",
+    }.items():
+        with pytest.raises(ConfigurationError, match=re.escape(why)):
+            submit(manned, gitea, server, repo=repo)
+    with pytest.raises(ConfigurationError, match="give one of --repo and --workspace"):
+        submit(manned, gitea, server, workspace="/tmp")
+    # Elsewhere, nothing is known of the forge, and only workers have the token.
+    far = Swarm(manned.settings.model_copy(update={"redis_url": manned.url, "forges": {}}))
+    monkeypatch.delenv("FORGE_TOKEN")
+    job = far.submit("Do it", repo=f"{gitea.url}@main", pr=True, base_url=server.url, agent="general-purpose")
+    assert finish(job).pull_request
+    lost = far.submit("Do it", repo=f"{gitea.url}@none", base_url=server.url, agent="general-purpose").wait(60)
+    assert lost.state == "failed" and "has no branch, tag or full commit id none" in lost.reason
+    nobody = far.submit("Do it", repo="http://127.0.0.1:9/o/p", base_url=server.url)
+    assert any("http://127.0.0.1:9" in warning and "SWARM_FORGES" in warning for warning in nobody.warnings)
+
+
+def test_a_pull_request_without_a_token_fails_before_anything_is_paid(
+    gitea: Forge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(Fleet(forges={gitea.site: "gitea:NO_SUCH_TOKEN"}, checkouts=tmp_path / "c")) as fleet:
+        fleet.start_worker(1)
+        far = Swarm(fleet.settings.model_copy(update={"redis_url": fleet.url, "forges": {}}))
+        view = far.submit("Do it", repo=gitea.url, pr=True, base_url=fleet.rehearse(SCENARIO).url).wait(60)
+    assert view.state == "failed" and view.turns == 0
+    assert "NO_SUCH_TOKEN, which SWARM_FORGES names on the worker" in view.reason
+
+
+# -- through a hub, and a path -------------------------------------------------------------------------------
+
+
+def test_with_a_hub_only_the_first_agent_needs_a_host_with_access(gitea: Forge, tmp_path: Path) -> None:
+    scenario = """name: tree
+rules:
+  - when: {definition: general-purpose, prompt: CHILD, turn: 0}
+    reply: {tools: [{name: Bash, input: {command: 'git log --format=%s -1 && echo child > CHILD'}}]}
+  - when: {definition: general-purpose, prompt: CHILD}
+    reply: {text: 'child {last_result}'}
+  - when: {turn: 0}
+    reply: {tools: [{name: Agent, input: {description: a child, prompt: CHILD, subagent_type: general-purpose}}]}
+  - reply: {text: 'root {last_result}'}
+"""
+    hub = str(tmp_path / "hub")
+    with closing(Fleet(forges={}, hub=hub, checkouts=tmp_path / "checkouts")) as fleet:
+        fleet.start_worker(1, checkouts=tmp_path / "near", apart=Apart("near"), SWARM_FORGES=json.dumps(gitea.forges))
+        fleet.start_worker(2, checkouts=tmp_path / "far", apart=Apart("far"), FORGE_TOKEN="")
+        far = Swarm(fleet.settings.model_copy(update={"redis_url": fleet.url}))
+        server = fleet.rehearse(scenario)
+        job = far.submit("Do it", repo=gitea.url, pr=True, base_url=server.url, agent="general-purpose")
+        view = finish(job)
+        hosts = {agent.id: (agent.worker or "").partition(":")[0] for agent in job.agents()}
+        assert hosts[view.root_id] == "near", hosts
+        assert "by a person" in view.text and gitea.read(view.branch, "CHILD") == "child\n"
+        assert not (tmp_path / "far/.repositories").exists()
+        second = finish(far.submit("Do it", repo=gitea.url, base_url=server.url, agent="general-purpose"))
+        assert second.branch in gitea.branches() and len(list((tmp_path / "near/.repositories").iterdir())) == 1
+
+
+def test_a_path_and_a_shallow_history_work_and_a_folder_outside_is_refused(gitea: Forge, tmp_path: Path) -> None:
+    for number in range(5):
+        gitea.commit(**{f"f{number}": "x\n"})
+    git(gitea.clone, "tag", "-a", "v1", "-m", "one")
+    git(gitea.clone, "push", "-q", "origin", "HEAD:main", "v1")
+    scenario = SCENARIO.replace("env; git log --oneline", "git log --oneline | wc -l")
+    with closing(Fleet(history_depth=2, checkouts=tmp_path / "checkouts", workspaces=str(gitea.folder))) as fleet:
+        fleet.start_worker(1)
+        server = fleet.rehearse(scenario)
+        given = {"base_url": server.url, "agent": "general-purpose"}
+        job = fleet.swarm.submit("Do it", repo=f"{gitea.bare}@v1", **given)
+        view = finish(job)
+        assert gitea.read(view.branch, "WORK") == "work\n"
+        assert git(gitea.bare, "rev-list", "--count", f"main..{view.branch}").strip() == "1"
+        said = [entry.text for entry in fleet.swarm.journal(view.root_id) if isinstance(entry, ToolFinished)]
+        assert said[0].strip() == "2"
+        other = tmp_path / "other.git"
+        git(tmp_path, "clone", "-q", "--bare", str(gitea.bare), str(other))
+        view = fleet.swarm.submit("Do it", repo=str(other), **given).wait(60)
+        assert view.state == "failed" and "outside the folders that the worker" in view.reason

@@ -71,6 +71,11 @@ class Instructions(Formatted):
     grants: list[Grant] = Field(default=[], exclude=True)
     """Imports from outside by files of the workspace; their text is included only if the workspace was trusted."""
 
+    def followed_by(self, other: Instructions) -> Instructions:
+        """Return these files and then those of another place."""
+        given = {"text": "\n".join(filter(None, (self.text, other.text))), "rules": [*self.rules, *other.rules]}
+        return self.model_copy(update={**given, "sources": [*self.sources, *other.sources]})
+
 
 def load_instructions(workspace: Path, home: Path, *, trusted: bool = False, managed: Path = MANAGED) -> Instructions:
     """Read all files that apply in a workspace, in the order in which agents get them."""

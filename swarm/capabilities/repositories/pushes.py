@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import secrets
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from swarm.agent.spec import AgentSpec
-from swarm.store.keyspace import Keyspace, check_claim
+from swarm.core.errors import ConfigurationError
+from swarm.store.keyspace import Keyspace, check_claim, effect_of, no_job
 from swarm.store.prefixes import digest_of
-from swarm.store.values import Claim
+from swarm.store.values import Claim, Signals
 
 
 class Pushed(BaseModel):
@@ -50,5 +52,23 @@ class Pushes:
         digest = digest_of(instructions) if instructions else ""
         self._run("begin_from", spec.model_dump_json(), digest, instructions)
 
+    def wanted_review(self) -> str:
+        """The id of a person's request for review comments; empty if there is none."""
+        return self._keyspace.client.hget(self._keyspace.key("job", self._claim.spec.job_id), "review") or ""
+
+    def deliver_review(self, request: str, text: str) -> Signals:
+        """Deliver what a request asked for to the root, once. Raises `NotOwner`, `AgentCancelled`."""
+        answer = self._keyspace.run("deliver_review", self._claim.agent_id, self._claim.generation, request, text)
+        return effect_of(answer, self._claim)
+
     def _run(self, step: str, *arguments: Any) -> None:
         check_claim(self._keyspace.run(step, self._claim.agent_id, self._claim.generation, *arguments), self._claim)
+
+
+def want_review(keyspace: Keyspace, job_id: str) -> None:
+    """Ask for the review comments of a job's pull request. Raises `UnknownAgent`, `ConfigurationError`."""
+    match keyspace.run("want_review", job_id, secrets.token_hex(8)):
+        case ["unknown"]:
+            raise no_job(job_id)
+        case ["none"]:
+            raise ConfigurationError(f"{job_id} has no pull request; `swarm run --repo REPO --pr` makes one")

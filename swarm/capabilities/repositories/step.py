@@ -11,13 +11,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from swarm.agent.decision import Action, End
+from swarm.agent.decision import Action, CallModel, End
 from swarm.agent.entries import Finished
 from swarm.agent.journaled import Condition
 from swarm.agent.spec import JobRepository
+from swarm.capabilities.context.instructions import Instructions, load_instructions
 from swarm.capabilities.repositories.pull_requests import PullRequests
 from swarm.capabilities.repositories.pushes import Pushed, Pushes
-from swarm.capabilities.repositories.words import write_text, write_title
+from swarm.capabilities.repositories.words import write_review, write_text, write_title
 from swarm.core.errors import GitFailed
 from swarm.core.log import EventLog
 from swarm.permissions.arrivals import find_arrivals
@@ -35,18 +36,19 @@ if TYPE_CHECKING:
     from swarm.runtime.parts import Parts
 
 log = EventLog("swarm.repositories")
-TRY_AGAIN_SECONDS = 15.0
+TRY_AGAIN_SECONDS = 5.0
 BEGIN_SECONDS = 600.0
 """How long after its order a job's repository may be out of reach."""
 PUSH_SECONDS = 1_800.0
 """How long the end waits for the server."""
+_NOWHERE = Path("/nonexistent")
 _TEMPORARY = ("away", "disk", "full")
 
 
 class RepositoryStep(Step):
     """The repository of a running root."""
 
-    takes = (End,)
+    takes = (CallModel, End)
 
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
@@ -79,20 +81,23 @@ class RepositoryStep(Step):
     def before_segment(self) -> Turn:
         segment, spec = self.segment, self.segment.spec
         if spec.base:
+            if segment.claim.unread:
+                self._take_review()
             return None
         try:
             base = self._begin()
+            instructions = self._read_instructions(base)
         except GitFailed as error:
             waited = segment.claim.now() - spec.created_at
             if error.trouble in _TEMPORARY and waited < BEGIN_SECONDS:
                 log.warning("repository.away", job_id=spec.job_id, why=error)
                 segment.store.events.show_activity(segment.claim, f"waits for its repository ({error})"[:300])
                 with segment.stop.waiting():
-                    segment.stop.event.wait(TRY_AGAIN_SECONDS / 5)
+                    segment.stop.event.wait(TRY_AGAIN_SECONDS)
                 segment.stop.check()
                 return Again("its repository is out of reach")
             return Finished(state="failed", reason=f"the job has no files to work on: {error}")
-        self._pushes.begin_from(segment.claim.spec.model_copy(update={"base": base}), "")
+        self._pushes.begin_from(segment.claim.spec.model_copy(update={"base": base}), instructions)
         return Again("its repository is fetched")
 
     def _begin(self) -> str:
@@ -116,6 +121,16 @@ class RepositoryStep(Step):
             self._copies.name(spec.agent_id, "base", base)
         return base
 
+    def _read_instructions(self, base: str) -> str:
+        """Return the job's instruction files, as JSON, with those of the repository; empty if it has none or they are off."""
+        known = self.segment.carried("instructions", Instructions, "the instruction files")
+        if known is None:
+            return ""
+        repository = self._repository
+        repository.become(base)
+        found = load_instructions(repository.tree, _NOWHERE, managed=_NOWHERE)
+        return known.followed_by(found).model_dump_json() if found.text or found.rules else ""
+
     def _check_push(self, site: Site) -> None:
         """Raise `GitFailed` now, not at the end, if the order needs a token that is not there."""
         if self._wanted.pull_request and not site.kind:
@@ -129,6 +144,9 @@ class RepositoryStep(Step):
     # -- the end -------------------------------------------------------------------------------------------
 
     def due(self, action: Action) -> Callable[[], Turn] | None:
+        if isinstance(action, CallModel):
+            # A request for a review comes with a message.
+            return self._take_review if self.segment.journal.unread and self._pushes.wanted_review() else None
         if not isinstance(action, End) or action.finished.state != "completed":
             return None
         finished = action.finished
@@ -222,3 +240,17 @@ class RepositoryStep(Step):
             return False
         repository.fetch(self._wanted.url, f"refs/heads/{self._branch}", token_for(self._site))
         return repository.has(commit)
+
+    # -- a review ------------------------------------------------------------------------------------------
+
+    def _take_review(self) -> None:
+        """Deliver the unresolved review comments if a person has asked for them."""
+        if not (request := self._pushes.wanted_review()):
+            return
+        try:
+            requests, number = PullRequests(self._site, self._wanted.url), self._pushes.read().number
+            text = write_review(requests.get(number)[0].address, requests.comments(number))
+        except GitFailed as error:
+            text = f"The review comments could not be read: {error}"
+        self.segment.publish(self._pushes.deliver_review(request, text))
+        self.segment.journal.unread += 1

@@ -19,7 +19,7 @@ def write_title(job: JobView) -> str:
 
 def write_text(job: JobView, answer: str, verdicts: Sequence[VerdictView], risky: Mapping[str, str]) -> str:
     """Return the answer, the results of checks, files to look at first, the cost, and how to go on."""
-    parts = [_cut(answer.strip() or "The job left no text.")]
+    parts = [_cut(answer.strip() or "The job left no text.", f"`swarm result {job.id}` has all of it")]
     if verdicts:
         lines = [f"- {one.headline}: {' '.join(one.summary.split())[:300]}" for one in verdicts]
         parts.append("\n".join(["**Checks**", "", *lines]))
@@ -35,10 +35,8 @@ def write_text(job: JobView, answer: str, verdicts: Sequence[VerdictView], risky
     return "\n\n".join(parts)
 
 
-def _cut(text: str) -> str:
-    return (
-        text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}\n\n… (cut; `swarm result` has all of it)"
-    )
+def _cut(text: str, more: str) -> str:
+    return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}\n\n… (cut: {more})"
 
 
 def write_review(address: str, comments: Sequence[Comment]) -> str:
@@ -48,8 +46,8 @@ def write_review(address: str, comments: Sequence[Comment]) -> str:
     told = [f"Unresolved review comments of {address}, as their authors wrote them:"]
     for one in comments:
         told.append(f"- {one.author}{f' at {one.place}' if one.place else ''}:\n{_quote(one.text)}")
-    return "\n\n".join(told)
+    return _cut("\n\n".join(told), "the forge has all of them")
 
 
 def _quote(text: str) -> str:
-    return "\n".join(f"  > {line}" for line in text.strip().splitlines())
+    return "\n".join(f"    {line}" for line in text.strip().splitlines())

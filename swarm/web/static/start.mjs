@@ -38,6 +38,7 @@ export function Start({ route }) {
 
 function Form({ offer, workspace, act }) {
   const [prompt, setPrompt] = useDraft("start");
+  const [repo, setRepo] = useState("");
   const submit = async (event) => {
     event.preventDefault();
     const form = event.target.closest("form");
@@ -54,7 +55,10 @@ function Form({ offer, workspace, act }) {
   return html`<form class="start-form" onSubmit=${submit}>
     ${(offer.warnings ?? []).map((warning) => html`<p class="notice notice-warn">${plain(warning)}</p>`)}
     <label class="field field-wide">Task<textarea class="form-control" name="prompt" rows="6" required value=${prompt} onInput=${(event) => setPrompt(event.target.value)} onKeyDown=${(event) => sendOnEnter(event, submit)}></textarea></label>
-    <label class="field field-wide">Folder it works in<input class="form-control" name="workspace" list="workspaces" required value=${chosen} onChange=${(event) => amend({ workspace: event.target.value })} /></label>
+    <label class="field field-wide">Folder it works in<input class="form-control" name="workspace" list="workspaces" required=${!repo} value=${chosen} onChange=${(event) => amend({ workspace: event.target.value })} /></label>
+    <div class="fields"><label class="field">Or a repository<input class="form-control" name="repo" placeholder="owner/name, URL or path, with @REF" value=${repo} onInput=${(event) => setRepo(event.target.value.trim())} /></label>
+      <label class="field">Branch for the work<input class="form-control" name="branch" placeholder="swarm/JOB" /></label>
+      <label class="check"><input type="checkbox" name="pr" /> open a pull request</label></div>
     <datalist id="workspaces">${(offer.workspaces ?? []).map((each) => html`<option value=${each}></option>`)}</datalist>
     <div class="fields">
       <${Choice} name="agent" title="Agent" options=${(offer.agents ?? []).map((agent) => [agent.name, `${plain(agent.name)}: ${line(agent.description, 60)}`])} chosen=${offer.default_agent} />
@@ -83,7 +87,10 @@ const Choice = ({
 
 /** The request's body without empty fields, so that the server's defaults apply. */
 function readForm(data, offer) {
-  const body = { prompt: data.get("prompt"), workspace: data.get("workspace"), network: data.has("network") };
+  const body = { prompt: data.get("prompt"), network: data.has("network") };
+  const repo = (data.get("repo") ?? "").trim();
+  if (repo) Object.assign(body, { repo, pr: data.has("pr") }, data.get("branch") ? { branch: data.get("branch") } : {});
+  else body.workspace = data.get("workspace");
   for (const name of ["agent", "model", "mode", "title"]) if (data.get(name)) body[name] = data.get(name);
   // The definition's own model, and the type that the prompt addresses, unless others were chosen.
   for (const name of ["agent", "model"]) if (body[name] === offer[`default_${name}`]) delete body[name];
