@@ -12,7 +12,7 @@ import secrets
 
 from pydantic import BaseModel, ConfigDict
 
-from swarm.core.errors import ConfigurationError
+from swarm.core.errors import ConfigurationError, RedisFull
 from swarm.store.keyspace import Keyspace
 from swarm.store.values import Signals
 
@@ -57,7 +57,10 @@ class ExternalEvents:
     def tell(
         self, key: str, data: str = "", *, by: str, keep_seconds: float = KEEP_SECONDS
     ) -> tuple[ExternalEvent, Signals]:
-        """Report an event. Raises `ConfigurationError` for a key, data or a time that cannot be used."""
+        """Report an event. Raises `ConfigurationError` for a key, data or a time that cannot be used.
+
+        Raises `RedisFull` near Redis' limit, unless an agent waits for it.
+        """
         check_key(key)
         if (size := len(data.encode("utf-8", "replace"))) > MAX_DATA_BYTES:
             raise ConfigurationError(
@@ -70,6 +73,8 @@ class ExternalEvents:
             )
         data = data.encode("utf-8", "replace").decode()
         answer = self._keyspace.run("happen", key, data, by, keep_seconds, secrets.token_hex(8))
+        if answer[0] == "full":
+            raise RedisFull(*answer[1:])
         if answer[0] == "known":
             at, notifier, told = answer[1:]
             return ExternalEvent(key=key, new=False, data=told, by=notifier, at=float(at)), Signals()

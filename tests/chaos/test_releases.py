@@ -37,7 +37,9 @@ def _play(release: Path, blows: tuple[str, ...], folder: Path, *, newer: Path | 
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("blows", [SHORT, pytest.param(TWENTY, marks=[pytest.mark.long, pytest.mark.timeout(900)])])
 def test_the_last_release_beside_todays_code_loses_nothing(blows: tuple[str, ...], tmp_path: Path) -> None:
-    _play(last_release(tmp_path / "last"), blows, tmp_path / "jobs")
+    last = last_release(tmp_path / "last")
+    assert ".dev" not in (last / "swarm/core/release.py").read_text(), "it is a release"
+    _play(last, blows, tmp_path / "jobs")
 
 
 @pytest.mark.long

@@ -12,7 +12,7 @@ import pytest
 from swarm import Job
 from swarm.agent.entries import Parked, ToolFinished
 from swarm.agent.journaled import Condition
-from swarm.core.errors import ConfigurationError
+from swarm.core.errors import ConfigurationError, RedisFull
 from swarm.store.external_events import ExternalEvents
 from swarm.store.questions import Ask, Question
 from swarm.store.store import Store
@@ -129,6 +129,19 @@ def test_whichever_comes_first_the_agent_goes_on(store: Store, unmanned: Fleet, 
     question = store.questions.find("question-1")
     assert question is not None and (question.state, question.answer, question.by) == ("answered", "data", "x")
     assert store.keyspace.client.exists(store.keyspace.key("awaited", "k")) == 0
+
+
+def test_near_the_limit_of_redis_only_awaited_events_are_kept(store: Store, unmanned: Fleet) -> None:
+    job, events = StoredJob(store, unmanned), ExternalEvents(store.keyspace)
+    ask = Ask(kind="event", tool="WaitFor", title="due", detail="", seconds=60, to="event:due").model_dump()
+    condition, claim = Condition(question="q", event="due"), job.take_claim(job.spec.agent_id)
+    store.agents.park(claim, 1, Parked(condition=condition), condition, ask=ask)
+    store.keyspace.client.set(store.keyspace.key("full"), "1e-9")
+    with pytest.raises(RedisFull):
+        events.tell("flood", "x" * 60_000, by="ci")
+    assert events.tell("due", by="ci")[0].woken == [job.spec.agent_id]
+    store.keyspace.client.delete(store.keyspace.key("full"))
+    assert events.tell("flood", by="ci")[0].new
 
 
 def test_a_step_that_is_sent_twice_tells_one_event(store: Store) -> None:
