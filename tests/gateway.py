@@ -6,7 +6,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.error import HTTPError
@@ -23,6 +23,7 @@ class Answer:
     status: int
     body: Any
     kind: str = "application/json"
+    headers: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,18 @@ class Quirk:
     name: str
     refuse: Callable[[Body], Answer | None] = lambda body: None
     """The refusal of a request for a message, if it is refused."""
+    forward: Callable[[Body], Body] = lambda body: body
+    """The request as this server takes it."""
     change: Callable[[Events], Events] = lambda events: events
     """The events of a reply as this server sends them."""
+    reply: Callable[[Body, Events], Events] = lambda body, events: events
+    """The same, where they depend on the request."""
+    document: Callable[[str, Body], Body] = lambda path, document: document
+    """Other documents as this server sends them, and whole messages, by path."""
+    key: str = ""
+    """The only key that it takes; empty: any."""
+    hides: tuple[str, ...] = ()
+    """Beginnings of the names of headers that it does not send."""
     whole: bool = False
     """It answers in one piece, whatever it was asked for."""
     lacks: tuple[str, ...] = ()
@@ -73,24 +84,32 @@ class Gateway:
         path = handler.path.partition("?")[0]
         if path in self.quirk.lacks:
             return _send(handler, Answer(404, {"detail": "Not Found"}))
+        if self.quirk.key and self.quirk.key not in (handler.headers.get("authorization") or ""):
+            return _send(handler, Answer(401, {"error": {"type": "authentication_error", "message": "invalid key"}}))
         if path != "/v1/messages" or data is None:
-            return _send(handler, self._pass_on(handler, data))
+            return _send(handler, self._documented(path, self._pass_on(handler, data)))
         body: Body = json.loads(data)
         self.bodies.append(body)
         if (refusal := self.quirk.refuse(body)) is not None:
             self.refused += 1
             return _send(handler, refusal)
-        answer = self._pass_on(handler, data)
+        answer = self._documented(path, self._pass_on(handler, json.dumps(self.quirk.forward(body)).encode()))
         if answer.kind.startswith("text/event-stream"):
             events = self.quirk.change(
                 [json.loads(line[6:]) for line in answer.body.decode().split("\n") if line[:6] == "data: "]
             )
+            events = self.quirk.reply(body, events)
             if self.quirk.whole:
                 answer = Answer(answer.status, _join(events))
             else:
                 text = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
-                answer = Answer(answer.status, text.encode(), answer.kind)
+                answer = replace(answer, body=text.encode())
         _send(handler, answer)
+
+    def _documented(self, path: str, answer: Answer) -> Answer:
+        if answer.status != 200 or answer.kind != "application/json":
+            return answer
+        return replace(answer, body=self.quirk.document(path, json.loads(answer.body)))
 
     def _pass_on(self, handler: BaseHTTPRequestHandler, data: bytes | None) -> Answer:
         headers = {
@@ -99,9 +118,13 @@ class Gateway:
         request = Request(self.upstream + handler.path, data, headers)
         try:
             with urlopen(request, timeout=30) as answer:
-                return Answer(answer.status, answer.read(), answer.headers.get("content-type", ""))
+                kept = [(name, value) for name, value in answer.headers.items() if self._shows(name.lower())]
+                return Answer(answer.status, answer.read(), answer.headers.get("content-type", ""), tuple(kept))
         except HTTPError as error:
             return Answer(error.code, error.read(), error.headers.get("content-type", ""))
+
+    def _shows(self, name: str) -> bool:
+        return name.startswith(("request-id", "anthropic-")) and not name.startswith(self.quirk.hides or ("none",))
 
 
 @contextmanager
@@ -117,6 +140,8 @@ def _send(handler: BaseHTTPRequestHandler, answer: Answer) -> None:
     data = answer.body if isinstance(answer.body, bytes) else json.dumps(answer.body).encode()
     handler.send_response(answer.status)
     handler.send_header("content-type", answer.kind)
+    for name, value in answer.headers:
+        handler.send_header(name, value)
     handler.send_header("content-length", str(len(data)))
     handler.end_headers()
     handler.wfile.write(data)

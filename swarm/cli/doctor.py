@@ -69,9 +69,16 @@ class Check:
 def doctor(
     as_json: JsonOption = False,
     fleet: Annotated[bool, typer.Option("--fleet", help="Compare the fleet's hosts and this machine.")] = False,
+    live: Annotated[bool, typer.Option("--live", help="Examine the model's server, for a few cents.")] = False,
+    model: Annotated[str | None, typer.Option("--model", help="With --live: examine this model.")] = None,
 ) -> None:
     """Check this machine's requirements; exit code 1 if a needed one is missing."""
     settings = load_settings()
+    if live:
+        from swarm.cli.examination import examine_server
+
+        examine_server(settings, model or settings.small_model, as_json=as_json)
+        return
     checks = check_fleet(settings, Swarm(settings).workers()) if fleet else run_checks(settings)
     if as_json:
         print_json([asdict(check) for check in checks])

@@ -179,7 +179,7 @@ class AnthropicModel:
                 about: Any = self._client().get(path, cast_to=object)
                 known = about["capabilities"]["compaction"]["summarize"]["supported"] is True
             except Exception as error:
-                failure = self._request_failure(error, model)
+                failure = self.explain(error, model)
                 if isinstance(failure, TransientModelError):
                     return False
                 known = False
@@ -188,7 +188,23 @@ class AnthropicModel:
 
     def batches(self) -> BatchLane:
         """The batches of this server."""
-        return BatchLane(self._client, self._request_failure)
+        return BatchLane(self._client, self.explain)
+
+    def explain(self, error: Exception, model: str) -> ModelError | None:
+        """Translate a failure before the reply; None if neither model nor request caused it."""
+        provider = self._settings.provider
+        transport = self._transport_failure(error, model)
+        if transport is not None:
+            return transport
+        if isinstance(error, TypeError) and "authentication" in str(error):
+            return credentials_failure(provider)
+        if type(error).__module__.startswith(("botocore.", "google.auth.")) or (
+            provider == "bedrock" and isinstance(error, RuntimeError)
+        ):
+            return credentials_failure(provider, str(error))
+        if isinstance(error, TypeError | ValueError):
+            return PermanentModelError(f"the model request cannot be encoded: {error}", kind="bad_request")
+        return None
 
     def close(self) -> None:
         """Close this process's connections. The model stays usable: the next request opens new ones."""
@@ -220,7 +236,7 @@ class AnthropicModel:
             response = getattr(error, "response", None)
             if on_limits is not None and response is not None:
                 on_limits(read_limits(response.headers))
-            failure = self._request_failure(error, request.model)
+            failure = self.explain(error, request.model)
             if failure is None:
                 raise
             raise failure from error
@@ -282,22 +298,6 @@ class AnthropicModel:
         return known
 
     # -- failures -----------------------------------------------------------------------------------------
-
-    def _request_failure(self, error: Exception, model: str) -> ModelError | None:
-        """Translate a failure before the reply; None if neither model nor request caused it."""
-        provider = self._settings.provider
-        transport = self._transport_failure(error, model)
-        if transport is not None:
-            return transport
-        if isinstance(error, TypeError) and "authentication" in str(error):
-            return credentials_failure(provider)
-        if type(error).__module__.startswith(("botocore.", "google.auth.")) or (
-            provider == "bedrock" and isinstance(error, RuntimeError)
-        ):
-            return credentials_failure(provider, str(error))
-        if isinstance(error, TypeError | ValueError):
-            return PermanentModelError(f"the model request cannot be encoded: {error}", kind="bad_request")
-        return None
 
     def _transport_failure(self, error: Exception, model: str) -> ModelError | None:
         import anthropic

@@ -64,6 +64,11 @@ _PARTS: dict[Part, re.Pattern[str]] = {
 }
 
 
+def name_at(model: str, server: str | None) -> str:
+    """Name a model of a server; None is the provider's own."""
+    return f"{model} at {server}" if server else model
+
+
 def read_refusal(error: BaseException) -> ModelFacts:
     """Return the facts that a refusal of the model's server tells; most tell none."""
     if not isinstance(error, PermanentModelError) or error.kind not in ("too_large", "bad_request"):

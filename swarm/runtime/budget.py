@@ -9,7 +9,7 @@ from typing import NamedTuple, Self
 from swarm.agent.history import History
 from swarm.core.records import Charge
 from swarm.models import Told, Usage
-from swarm.models.catalogue import charge_for, context_tokens, cost_usd, max_output
+from swarm.models.catalogue import charge_for, context_tokens, cost_usd, max_output, price_of
 from swarm.models.facts import ModelFacts
 from swarm.store.values import NANO, Reservation
 
@@ -44,8 +44,11 @@ class Sizes(NamedTuple):
 
     @classmethod
     def of(cls, model: str, facts: ModelFacts, prices_file: Path | None) -> Self:
-        """The sizes by the table of models, or smaller ones that the server told."""
+        """The sizes by the table of models, or smaller ones that the server told; for a model without a row, the told ones."""
         window, output = context_tokens(model, prices_file=prices_file), max_output(model, prices_file=prices_file)
+        if price_of(model, prices_file=prices_file) is None:
+            # The table's are guesses.
+            window, output = facts.window or window, facts.max_output or output
         # Servers that count the longest reply with the prompt refuse what exceeds the window by one token.
         told = window if facts.window is None else facts.window - round(facts.window * _ESTIMATE_ERROR)
         return cls(min(window, told), min(MAX_REPLY_TOKENS, output, facts.max_output or output))

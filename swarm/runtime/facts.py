@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swarm.core.log import EventLog
-from swarm.models.facts import ModelFacts, read_refusal
+from swarm.models.facts import ModelFacts, name_at, read_refusal
 from swarm.runtime.budget import Sizes
 from swarm.runtime.segment import Segment
 from swarm.store.spending import ModelStore
@@ -49,4 +49,4 @@ class KnownFacts:
         return known
 
     def _name(self, model: str) -> str:
-        return f"{model} at {self._server}" if self._server else model
+        return name_at(model, self._server)
