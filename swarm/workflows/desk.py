@@ -62,6 +62,8 @@ class Desk:
     calls: list[Block] = field(default_factory=list)
     dropped: list[str] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
+    proven: bool = False
+    """The program repeats what it did before, and what was not refused then."""
     closed: bool = False
     """The segment has ended: clean-up code of the program asks for nothing."""
     _occurrences: Counter[str] = field(default_factory=Counter)
@@ -117,6 +119,8 @@ class RunningProgram(Protocol):
 
     ended: ProgramEnd | None
     """Set once it has ended."""
+    is_light: bool
+    """It needs no process of its own, so it can be kept for the next segment."""
 
     def start(self) -> None:
         """Run from the beginning until it waits."""

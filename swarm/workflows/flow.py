@@ -92,8 +92,7 @@ class Flow:
             given["result_schema"] = adapter_of(returns).json_schema()
         while True:
             try:
-                async with asyncio.timeout(_seconds(timeout)):
-                    text = await self._call(SPAWN, given)
+                text = await self._call_within(timeout, SPAWN, given)
                 return text if returns in (None, str) else read_value(text, returns)
             except (CallFailed, TimeoutError):
                 retry -= 1
@@ -170,13 +169,11 @@ class Flow:
 
     async def ask(self, question: str, *, choices: Sequence[str] = (), timeout: Seconds = None) -> str:
         """Ask the job's person. Raises `CallFailed` if nobody answers, and `TimeoutError`."""
-        async with asyncio.timeout(_seconds(timeout)):
-            return await self._call(QUESTION, {"question": question, "options": list(choices)})
+        return await self._call_within(timeout, QUESTION, {"question": question, "options": list(choices)})
 
     async def event(self, key: str, *, timeout: Seconds = None) -> str:
         """Wait for an external event, at most a week, and return its text with the data. Raises `TimeoutError`."""
-        async with asyncio.timeout(_seconds(timeout)):
-            text = await self._call(EVENT, {"event": key, "timeout_seconds": _WEEK_SECONDS})
+        text = await self._call_within(timeout, EVENT, {"event": key, "timeout_seconds": _WEEK_SECONDS})
         if text == event_missed(key, _WEEK_SECONDS):
             raise TimeoutError(text)
         return text
@@ -227,6 +224,12 @@ class Flow:
     async def send(self, to: str, message: str) -> None:
         """Send a message to another agent. Raises `CallFailed`."""
         await self._call(MESSAGE, {"to": to, "message": message})
+
+    async def _call_within(self, timeout: Seconds, tool: str, given: dict[str, Any]) -> str:
+        if timeout is None:
+            return await self._call(tool, given)
+        async with asyncio.timeout(_seconds(timeout)):
+            return await self._call(tool, given)
 
     async def _call(self, tool: str, given: dict[str, Any]) -> str:
         future = asyncio.get_running_loop().create_future()

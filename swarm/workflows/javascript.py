@@ -44,6 +44,8 @@ _OPTIONS = {
 class JavaScriptProgram:
     """One run of a script."""
 
+    is_light = False
+
     def __init__(self, source: str, desk: Desk, task: str) -> None:
         self._source, self._desk, self._given = source, desk, task
         self._interpreter: _Interpreter | None = None

@@ -26,6 +26,8 @@ _WAITING = {"agent", "workflow", "call", "ask", "event", "sleep", "send", "check
 class MontyProgram:
     """One run of a text."""
 
+    is_light = False
+
     def __init__(self, source: str, desk: Desk, task: str) -> None:
         self._source, self._desk, self._given = source, desk, task
         self._stack = contextlib.ExitStack()

@@ -16,6 +16,8 @@ from swarm.workflows.results import as_data, bind_task
 class NativeProgram:
     """One run of a function."""
 
+    is_light = True
+
     def __init__(self, function: Callable[..., Awaitable[Any]], desk: Desk, task: str) -> None:
         self._function, self._desk, self._given = function, desk, task
         self._loop = ReplayLoop(desk)

@@ -11,20 +11,28 @@ from swarm.workflows.desk import Desk, RunningProgram
 
 
 class Replay:
-    """A program and its place in the journal. In one segment it only ever continues; another one begins again."""
+    """A program and its place in the journal, from which it only ever continues. Another process begins again."""
 
     def __init__(self, program: RunningProgram, desk: Desk) -> None:
         self.program, self.desk = program, desk
         self._at = 0
+        self._last: Advanced | ToolFinished | None = None
+
+    def fits(self, lived: Sequence[Advanced | ToolFinished]) -> bool:
+        """Whether it has followed a beginning of this journal, so that it can follow the rest."""
+        return 0 < self._at <= len(lived) and lived[self._at - 1] == self._last
 
     def follow(self, lived: Sequence[Advanced | ToolFinished]) -> None:
         """Tell the program the entries that it does not know. Raises `WorkflowChanged` if it asks for something else than before."""
+        # Whoever journaled that it goes on had followed all before.
+        proven = max((at for at, entry in enumerate(lived) if isinstance(entry, Advanced)), default=0)
         while self._at < len(lived):
             entry = lived[self._at]
+            self.desk.proven = self._at < proven
             if self._at and isinstance(entry, Advanced):
                 self._compare(entry)
             self.desk.read(entry)
-            self._at += 1
+            self._at, self._last = self._at + 1, entry
             if self.program.ended is not None:
                 continue
             if self._at == 1:

@@ -45,7 +45,11 @@ class RunPlan(NamedTuple):
 
 def ends_all(result: ToolFinished, limits: Limits) -> bool:
     """Whether every further agent of the job would be refused like this one."""
-    return result.is_error and result.text in (notes.too_many(limits.max_agents), notes.NO_ROOM)
+    return result.is_error and result.text in (
+        notes.too_many(limits.max_agents),
+        notes.TOO_MANY_CHILDREN,
+        notes.NO_ROOM,
+    )
 
 
 def reuse_of(

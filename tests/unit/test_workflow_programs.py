@@ -2,7 +2,7 @@
 
 Tests of swarm/workflows/desk.py, swarm/workflows/replay.py, swarm/workflows/loop.py, swarm/workflows/guard.py,
 swarm/workflows/flow.py, swarm/workflows/native.py, swarm/workflows/results.py, swarm/workflows/trial.py,
-swarm/workflows/front_ends.py, swarm/definitions/own/workflow.py, swarm/definitions/workflow_files.py.
+swarm/workflows/front_ends.py, swarm/capabilities/workflows/kept.py, swarm/definitions/own/workflow.py, swarm/definitions/workflow_files.py.
 """
 
 from __future__ import annotations
@@ -137,6 +137,29 @@ def test_each_call_is_made_once_wherever_the_process_dies_and_wherever_its_journ
 @pytest.mark.timeout(3_600)
 def test_it_holds_for_two_thousand_programs() -> None:
     hold_for(range(12, 2_012))
+
+
+def test_a_kept_program_goes_on_as_a_new_one_would_and_only_in_its_own_journal() -> None:
+    trial = WorkflowTrial(make(4, 3))
+    kept = trial.wake()
+    while kept.program.ended is None:
+        assert kept.fits(trial.lived) and not kept.fits(trial.lived[:-1])
+        for call in [one for one in trial.open.values() if one.prompt != "too slow"][:3]:
+            trial.settle(call, answer)
+        if trial.lived[-1].at == trial.now and isinstance(trial.lived[-1], Advanced):
+            assert kept.program.until is not None
+            trial.now = kept.program.until
+            trial.append(Advanced())
+        kept.follow(trial.lived)
+        told = [*kept.desk.calls], [*kept.desk.dropped], kept.program.ended
+        length = len(trial.lived)
+        fresh = trial.wake()  # journals its news, if any
+        news = [one for one in trial.lived[length:] if isinstance(one, Advanced)]
+        assert told == ([*news[0].calls] if news else [], [*news[0].dropped] if news else [], fresh.program.ended)
+        kept.follow(trial.lived)
+    other = WorkflowTrial(make(3, 2))
+    other.wake()
+    assert not kept.fits(other.lived)
 
 
 def test_a_trial_runs_a_workflow_to_its_typed_end_without_a_model() -> None:

@@ -16,6 +16,7 @@ from swarm.agent import notes
 from swarm.agent.decision import Action, Advance
 from swarm.agent.entries import Advanced, Finished, ModelFailed, ToolFinished
 from swarm.agent.journaled import Condition
+from swarm.capabilities.workflows import kept
 from swarm.core.errors import ConfigurationError, WorkflowChanged
 from swarm.core.ids import question_id
 from swarm.core.records import AgentView, Counters
@@ -52,19 +53,24 @@ class WorkflowStep(Step):
         self._refused: dict[str, str] = {}
         """Awaited agents that ended for a reason that all others would meet, with the reason."""
         self._activity = "running"
+        self._waits = False
+        """Whether the last thing it did was to wait."""
 
     def due(self, action: Action) -> Callable[[], Turn]:
         """Continue the program."""
         return self._advance
 
     def after_segment(self) -> None:
-        """Drop the program; the next segment replays it."""
-        if "_replay" in self.__dict__:
+        """Drop the program, unless it is kept; the next segment replays it."""
+        if "_replay" in self.__dict__ and not (self._waits and kept.is_kept(self.segment.spec.agent_id)):
+            kept.drop(self.segment.spec.agent_id)
             self._replay.program.close()
 
     @cached_property
     def _replay(self) -> Replay:
         spec = self.segment.spec
+        if (known := kept.take(spec.agent_id, self.segment.history.lived)) is not None:
+            return known
         desk = Desk(seed=spec.agent_id, limits=spec.limits)
         return Replay(make_program(spec.definition, desk, spec.prompt), desk)
 
@@ -74,7 +80,7 @@ class WorkflowStep(Step):
 
     def _advance(self) -> Turn:
         """Do the next thing that is due: one step in Redis, or none before a wait."""
-        lived, segment = self.segment.history.lived, self.segment
+        lived, segment, self._waits = self.segment.history.lived, self.segment, False
         if not lived:
             self._append(Advanced())
             return None
@@ -98,7 +104,11 @@ class WorkflowStep(Step):
             return _finish(self._replay.program.ended)
         if self._collect() or self._refused:
             return None
-        return self._wait()
+        turn = self._wait()
+        if isinstance(turn, Condition | Asking):
+            self._waits = True
+            kept.keep(segment.spec.agent_id, self._replay, len(lived))
+        return turn
 
     # -- the journal ---------------------------------------------------------------------------------------
 

@@ -88,6 +88,17 @@ async def storm(flow: Flow, agents: int, seed: int) -> dict[str, Any]:
     }
 
 
+@workflow
+async def brief(flow: Flow, key: str) -> list[Any]:
+    """Wait once in each way."""
+    done = await flow.parallel(*(flow.agent(f"ORDER 1.{number}") for number in range(2)))
+    added = await flow.call(add, 1, returns=int)
+    answer = await flow.ask("Go on?", choices=["yes", "no"])
+    told = "now" in await flow.event(key)
+    await flow.sleep_until(flow.now() + timedelta(seconds=0.2))
+    return [sum(_number(one.value) for one in done if one.ok), added, answer, told, await flow.agent("ORDER 1.2")]
+
+
 def look_count(agents: int) -> int:
     """How many items a storm of about so many agents looks at: each takes an agent, and some take two or more."""
     return max(4, int(agents / 1.7) - 6)
