@@ -120,7 +120,7 @@ class RunningProgram(Protocol):
     ended: ProgramEnd | None
     """Set once it has ended."""
     is_light: bool
-    """It needs no process of its own, so it can be kept for the next segment."""
+    """A light program has no process of its own, and can be kept for the next segment."""
 
     def start(self) -> None:
         """Run from the beginning until it waits."""

@@ -19,12 +19,12 @@ class Replay:
         self._last: Advanced | ToolFinished | None = None
 
     def fits(self, lived: Sequence[Advanced | ToolFinished]) -> bool:
-        """Whether it has followed a beginning of this journal, so that it can follow the rest."""
+        """Return whether the program has followed a beginning of this journal, and can follow the rest."""
         return 0 < self._at <= len(lived) and lived[self._at - 1] == self._last
 
     def follow(self, lived: Sequence[Advanced | ToolFinished]) -> None:
         """Tell the program the entries that it does not know. Raises `WorkflowChanged` if it asks for something else than before."""
-        # Whoever journaled that it goes on had followed all before.
+        # A process that journaled an `Advanced` had followed all before it.
         proven = max((at for at, entry in enumerate(lived) if isinstance(entry, Advanced)), default=0)
         while self._at < len(lived):
             entry = lived[self._at]
