@@ -21,6 +21,7 @@ EVENTS = (
     *("SessionStart", "UserPromptSubmit", "PreToolUse", "PermissionRequest", "PermissionDenied", "PostToolUse"),
     *("PostToolUseFailure", "PostToolBatch", "Notification", "SubagentStart", "SubagentStop", "Stop", "StopFailure"),
     *("TaskCreated", "TaskCompleted", "TeammateIdle", "PreCompact", "PostCompact", "SessionEnd"),
+    "Elicitation",
 )
 """The events that run hooks."""
 NO_MOMENT = {
@@ -31,7 +32,7 @@ NO_MOMENT = {
     "ConfigChange": "a job keeps the settings that it was submitted with",
     **dict.fromkeys(("PreModelSwitch", "PostModelSwitch"), "an agent keeps its model"),
     **dict.fromkeys(("WorktreeCreate", "WorktreeRemove"), "copies of a workspace are commits, without Git worktrees"),
-    **dict.fromkeys(("Elicitation", "ElicitationResult"), "a person answers MCP servers; `Notification` tells of it"),
+    "ElicitationResult": "a person's answer goes to the MCP server as it is",
     "MessageDisplay": "an agent shows nothing itself",
 }
 """Events of Claude Code without a moment here, with the reason."""

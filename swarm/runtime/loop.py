@@ -10,6 +10,7 @@ import errno
 import socket
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from swarm.agent.compaction import Compact
@@ -34,7 +35,17 @@ from swarm.agent.entries import Finished, ToolFinished
 from swarm.agent.history import History
 from swarm.agent.journaled import Condition
 from swarm.agent.notes import refuse_mail
-from swarm.core.errors import AgentCancelled, GitFailed, HubAway, Interrupted, NotOwner, UnfitWorker, UnreadableRecord
+from swarm.core.errors import (
+    AgentCancelled,
+    GitFailed,
+    HubAway,
+    Interrupted,
+    NotOwner,
+    QuestionClosed,
+    UnfitWorker,
+    UnknownQuestion,
+    UnreadableRecord,
+)
 from swarm.core.log import EventLog
 from swarm.mailbox import PAGE_BYTES
 from swarm.models import Block
@@ -267,9 +278,7 @@ class Loop:
                 if (condition := run(decision.run)) is not None:
                     return self._park(condition)
             except AwaitsAnswer as awaited:
-                self._before_question(awaited.tool_use_id, awaited.ask, in_call=True)
-                asking = awaited.ask.model_dump(exclude={"to"})
-                return self._park(Condition(question=awaited.question_id), tool_use_id=awaited.tool_use_id, ask=asking)
+                return self._put_question(awaited)
         elif not decision.settled and decision.question is not None:
             asked_id, ask, call_id = decision.question
             if self._before_question(call_id, ask):
@@ -278,6 +287,20 @@ class Loop:
             event = ask.title if ask.kind == "event" else ""
             return self._park(Condition(question=asked_id, event=event), tool_use_id=call_id, ask=question)
         return None
+
+    def _put_question(self, awaited: AwaitsAnswer) -> Outcome | None:
+        """Park a running call until its question is answered, perhaps at once in the person's place."""
+        found = (step.answer(awaited) for step in self.steps)
+        answer = next(filter(None, found), "") or ("" if self.segment.ask_seconds > 0 else awaited.otherwise)
+        if not answer:
+            self._before_question(awaited.tool_use_id, awaited.ask, in_call=True)
+        asking = awaited.ask.model_dump(exclude={"to"})
+        parked = self._park(Condition(question=awaited.question_id), tool_use_id=awaited.tool_use_id, ask=asking)
+        if parked is not None and answer:
+            # The parked agent is woken in the step that stores the answer. If this process dies before, a person is asked.
+            with suppress(QuestionClosed, UnknownQuestion):
+                self.segment.publish(self.store.questions.answer(awaited.question_id, answer, by="a hook"))
+        return parked
 
     def _before_question(self, call_id: str, ask: Ask, *, in_call: bool = False) -> bool:
         call = self.history.pending[call_id]

@@ -20,7 +20,7 @@ from swarm.definitions.tools import Need, ToolRow
 from swarm.models import Block
 from swarm.runtime.segment import Segment
 from swarm.store.questions import Ask
-from swarm.tools import Tool, ToolContext
+from swarm.tools import AwaitsAnswer, Tool, ToolContext
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -142,6 +142,14 @@ class Step:
     def before_question(self, call: Block, ask: Ask, *, in_call: bool) -> bool:
         """Act before a question about a call, or of a running call, is put. True: decide about the call again."""
         return False
+
+    def may_answer(self, server: str) -> bool:
+        """Whether `answer` can answer questions of this MCP server."""
+        return False
+
+    def answer(self, awaited: AwaitsAnswer) -> str:
+        """Answer the question of a running call in the person's place; empty if the person is to be asked."""
+        return ""
 
     def refuse_child(self, call: Block) -> str:
         """Explain why a call may not start its agent; empty if it may."""

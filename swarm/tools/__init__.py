@@ -100,9 +100,11 @@ class ToolResult(BaseModel):
 class AwaitsAnswer(Exception):
     """A call needs an answer to continue: the agent parks, and the call resumes with the answer."""
 
-    def __init__(self, question_id: str, ask: Ask, tool_use_id: str) -> None:
+    def __init__(self, question_id: str, ask: Ask, tool_use_id: str, told: Mapping[str, Any], otherwise: str) -> None:
         super().__init__(ask.title)
         self.question_id, self.ask, self.tool_use_id = question_id, ask, tool_use_id
+        self.told, self.otherwise = told, otherwise
+        """The question for programs, and the answer where no person answers."""
 
 
 class ServerPort(Protocol):

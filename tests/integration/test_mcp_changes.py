@@ -10,11 +10,19 @@ import json
 import sys
 from pathlib import Path
 
+import pytest
+
 from swarm.agent.entries import Prompt, Redefined, Started, ToolFinished
 from swarm.client.swarm import Job
 from tests.fleet import Fleet
 
 SERVER = {"command": sys.executable, "args": [str(Path(__file__).parents[1] / "late_server.py")]}
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "home/.claude").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
 
 
 def go(fleet: Fleet, *calls: str) -> Job:

@@ -158,10 +158,24 @@ def _read_answer(event: HookEvent, hook: Hook, answer: dict[str, Any]) -> HookAn
         return _read_permission(event, said, own.get("decision"))
     if event.name == "PermissionDenied" and own.get("retry") is True:
         said = replace(said, context=f"{said.context}\n{_RETRY}".strip())
+    if event.name == "Elicitation" and own.get("action") is not None:
+        return _read_elicited(said, own)
     if event.name in AFTER_CALLS:
         output = own.get("updatedToolOutput", own.get("updatedMCPToolOutput"))
         said = replace(said, output=render_output(output))
     return _read_decision(event, said, answer, own)
+
+
+def _read_elicited(said: HookAnswer, own: dict[str, Any]) -> HookAnswer:
+    """Read an answer to an MCP server, given in the person's place, in the words that a person would use."""
+    match own:
+        case {"action": "decline" | "cancel" as action}:
+            return replace(said, output=action)
+        case {"action": "accept"} if said.hook.origin == "project":
+            return said
+        case {"action": "accept"} if isinstance(own.get("content", {}), dict):
+            return replace(said, output=json.dumps(own.get("content", {}), ensure_ascii=False))
+    raise ValueError("`action` is not accept, decline or cancel, or `content` is no object")
 
 
 def _read_permission(event: HookEvent, said: HookAnswer, decision: Any) -> HookAnswer:

@@ -6,7 +6,7 @@ event, and the journal shows whether its hooks ran.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -168,6 +168,11 @@ def before_question(call: Block, ask: Ask, *, in_call: bool) -> Iterator[list[Ho
     kind = "elicitation_dialog" if in_call else "agent_needs_input" if ask.kind == "question" else "permission_prompt"
     given = {"notification_type": kind, "title": ask.title, "message": f"An answer is needed: {ask.title}"}
     yield [HookEvent("Notification", f"{kind} {call['id']}", (kind,), may_refuse=False, given=given)]
+
+
+def before_answer(question_id: str, told: Mapping[str, Any]) -> HookEvent:
+    """The event before a question of an MCP server."""
+    return HookEvent("Elicitation", question_id, (str(told["mcp_server_name"]),), given=dict(told))
 
 
 def before_call(call: Block) -> HookEvent:

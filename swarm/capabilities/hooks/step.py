@@ -20,7 +20,7 @@ from swarm.agent.decision import Action
 from swarm.agent.entries import CompactionFailed, Entry, Hooked, HooksBegun, ToolFinished
 from swarm.agent.transcript import describe_hooked
 from swarm.capabilities.hooks.answers import AFTER_CALLS, BEFORE_CALLS, HookAnswer, interrupt, put_together
-from swarm.capabilities.hooks.events import HookEvent, before_call, before_question, find_events
+from swarm.capabilities.hooks.events import HookEvent, before_answer, before_call, before_question, find_events
 from swarm.capabilities.hooks.files import Managed, read_managed
 from swarm.capabilities.hooks.judging import Judges
 from swarm.capabilities.hooks.payloads import tell, write_transcript
@@ -42,7 +42,7 @@ from swarm.runtime.steps import Step
 from swarm.store.journals import hook_call
 from swarm.store.questions import Ask
 from swarm.store.values import Counters
-from swarm.tools import Tool, ToolContext
+from swarm.tools import AwaitsAnswer, Tool, ToolContext
 from swarm.tools.processes import scratch_folder
 from swarm.tools.registry import load_tool
 
@@ -74,7 +74,10 @@ class HookStep(Step):
 
     def due(self, action: Action) -> Callable[[], None] | None:
         due = self._find(find_events(self._segment.history, action))
-        return partial(self._run, due) if due else None
+        return partial(self._act, due) if due else None
+
+    def _act(self, due: Due) -> None:
+        self._run(due)
 
     def guarded(self, workspace: Path) -> list[Path]:
         """The files that hooks run, in this agent's folder and in the one that the job was submitted for."""
@@ -84,9 +87,15 @@ class HookStep(Step):
 
     def before_question(self, call: Block, ask: Ask, *, in_call: bool) -> bool:
         due = self._find(before_question(call, ask, in_call=in_call))
-        if due:
-            self._run(due)
-        return bool(due)
+        return bool(due and self._run(due))
+
+    def may_answer(self, server: str) -> bool:
+        return bool(self._table.choose(before_answer("", {"mcp_server_name": server}), self._workspace))
+
+    def answer(self, awaited: AwaitsAnswer) -> str:
+        due = self._find([[before_answer(awaited.question_id, awaited.told)]])
+        noted = self._run(due) if due else []
+        return next(("decline" if hooked.decision == "block" else hooked.output or "" for hooked in noted), "")
 
     def _find(self, stages: Iterable[list[HookEvent]]) -> Due:
         """Find the first stage with hooks that have not run."""
@@ -106,25 +115,26 @@ class HookStep(Step):
             return ""
         return f"Not allowed: hooks decide about {call['name']} calls. Make one of its own."
 
-    def _run(self, due: Due) -> None:
-        """Run the hooks and journal their answers. Raises `Interrupted`."""
+    def _run(self, due: Due) -> list[Hooked]:
+        """Run the hooks and journal their answers, which it returns. Raises `Interrupted`."""
         journal, begun = self._segment.journal, self._segment.history.hooks.begun
         lost = [(event, hooks) for event, hooks in due if event.id in begun]
         fresh = [(event, hooks) for event, hooks in due if event.id not in begun]
         if lost:
             self._note([(event, [interrupt(event, hook) for hook in hooks]) for event, hooks in lost])
         if not fresh:
-            return
+            return []
         told = ", ".join(dict.fromkeys(event.name for event, _ in fresh))
         labels = [HooksBegun(event=event.id) for event, _ in fresh]
         journal.append(labels, activity=f"hooks: {told}")
         key = hook_call(journal.next_number)
         said, kept = self._ask(fresh, key), self._keep(fresh)
-        self._note(said, kept, self.parts.side_requests.spent(key))
+        noted = self._note(said, kept, self.parts.side_requests.spent(key))
         if kept.text:
             self.parts.files.noted()
         else:
             self.parts.files.ran()
+        return noted
 
     # -- running -------------------------------------------------------------------------------------------
 
@@ -214,7 +224,7 @@ class HookStep(Step):
         answers: Sequence[tuple[HookEvent, list[HookAnswer]]],
         kept: ToolFinished | None = None,
         spent: Charge | None = None,
-    ) -> None:
+    ) -> list[Hooked]:
         entries: list[Entry] = []
         for event, said in answers:
             hooked = put_together(event, said)
@@ -231,9 +241,10 @@ class HookStep(Step):
         refused = sum(isinstance(entry, ToolFinished) for entry in entries)
         paid = spent is not None and not spent.is_free
         self._segment.journal.append(entries, counters=Counters(tools=refused) if refused else None, settle=paid)
-        for entry in entries:
-            if isinstance(entry, Hooked):
-                self._tell(entry)
+        noted = [entry for entry in entries if isinstance(entry, Hooked)]
+        for entry in noted:
+            self._tell(entry)
+        return noted
 
     def _refuse_summary(self, event: HookEvent, hooked: Hooked) -> CompactionFailed:
         wanted = self._segment.journal.wanted

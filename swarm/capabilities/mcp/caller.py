@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from swarm.capabilities.mcp import messages
 from swarm.capabilities.mcp.broker_client import BrokerClient, BrokerGone, Event
-from swarm.capabilities.mcp.elicitation import CANCEL, DECLINE, ROOTS, TRIES, make_ask, read_answer
+from swarm.capabilities.mcp.elicitation import CANCEL, DECLINE, ROOTS, TRIES, describe_request, make_ask, read_answer
 from swarm.capabilities.mcp.launch import Confining, FindLogin, describe_launch, profile_of
 from swarm.capabilities.mcp.pins import Pin, PinnedTool, make_pin
 from swarm.core.errors import SwarmError, ToolError
@@ -57,6 +58,8 @@ class Access:
     """How long a person can answer; 0: questions cannot be answered."""
     find_login: FindLogin
     """Finds the login of the job's person at an address."""
+    may_answer: Callable[[str], bool] = lambda server: False
+    """Whether a hook may answer a server's questions, by the server's name."""
 
 
 class ServerCaller:
@@ -170,7 +173,7 @@ class ServerCaller:
         for name, request in sorted(asked["requests"].items()):
             if request["mode"] == "roots":
                 answers[name] = ROOTS  # the broker fills them in
-            elif self._access.ask_seconds <= 0:
+            elif self._access.ask_seconds <= 0 and not self._access.may_answer(server.name):
                 answers[name] = DECLINE
             else:
                 answers[name] = self._find_answer(server, tool, context, request, f"{number}/{name}")
@@ -184,8 +187,10 @@ class ServerCaller:
             asked_id = question_id(context.agent_id, f"{context.tool_use_id}/{place}/{attempt}")
             question = context.store.questions.find(asked_id)
             if question is None or (question.state == "open" and question.expires_at > context.now()):
-                ask = make_ask(server.name, tool.called, request, seconds=self._access.ask_seconds, fault=fault)
-                raise AwaitsAnswer(asked_id, ask, context.tool_use_id)
+                seconds = max(self._access.ask_seconds, _HELD_LONGER_SECONDS)
+                ask = make_ask(server.name, tool.called, request, seconds=seconds, fault=fault)
+                told = describe_request(server.name, request)
+                raise AwaitsAnswer(asked_id, ask, context.tool_use_id, told, DECLINE["action"])
             if question.state != "answered":
                 return CANCEL
             try:

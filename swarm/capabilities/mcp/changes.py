@@ -1,4 +1,4 @@
-"""Follow a server that changes its tools while an agent lives: what its requests begin with from its next turn on.
+"""Follow a server that changes its tools while an agent lives: the tools of its requests from its next turn on.
 
 New tools come at the end of the agent's list, so that nothing before them changes. If the agent can search for tools, they are deferred,
 and the prompt cache keeps its whole prefix. Tools that are gone stay in the list for the same reason; a note tells of them.

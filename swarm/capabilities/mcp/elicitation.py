@@ -50,6 +50,12 @@ def make_ask(server: str, tool: str, request: Mapping[str, Any], *, seconds: flo
     )
 
 
+def describe_request(server: str, request: Mapping[str, Any]) -> dict[str, Any]:
+    """Describe a server's question for hooks."""
+    told = {"mcp_server_name": server, "message": request["message"], "mode": request["mode"]}
+    return told | ({"url": request["url"]} if request["mode"] == "url" else {"requested_schema": request["schema"]})
+
+
 def read_answer(request: Mapping[str, Any], words: str) -> dict[str, Any]:
     """Read a person's answer as the server's. Raises `ValueError` that names the unusable part."""
     said = words.strip()

@@ -309,6 +309,7 @@ class Servers(Step):
                 network_off=segment.settings.network == "off",
                 read_only=segment.spec.definition.read_only or segment.mode == "plan",
                 ask_seconds=segment.ask_seconds,
+                may_answer=lambda server: any(step.may_answer(server) for step in self.parts.steps),
                 find_login=self._find_login,
             )
         )
