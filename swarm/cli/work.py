@@ -17,7 +17,7 @@ from swarm.cli.options import JsonOption
 from swarm.cli.output import print_bytes, print_json, print_line, print_note, show_number
 from swarm.cli.prompter import open_terminal
 from swarm.client.swarm import Job
-from swarm.client.work import Applied, Work
+from swarm.client.work import Applied, Work, accept_all
 from swarm.core.errors import GitFailed, NoWork, SwarmError
 from swarm.core.records import JobView
 
@@ -82,32 +82,38 @@ def apply_work(
 
     Exit code 1, with nothing changed, after a conflict or if an untracked file is in the way.
     """
-    if strategy not in (None, "merge", "ours", "theirs"):
-        raise typer.BadParameter("merge, ours or theirs", param_hint="--strategy")
-    if (undo and (pick or branch)) or (branch and pick):
-        raise typer.BadParameter("only one of --undo, --pick and --branch can be given")
-    with open_swarm() as swarm:
+    _check_options(strategy, undo=undo, pick=bool(pick), branch=branch)
+    with open_swarm() as swarm, contextlib.ExitStack() as opened:
         work = swarm.work(find_agent(swarm, agent))
         work = work if into is None else work.into(into)
         if branch:
-            name = work.make_branch()
-            for path, why in work.find_arrivals().items():
-                print_note(f"the branch has {path}: {why}")
-            print_json({"branch": name}) if as_json else print_line(name)
-            return
-        with contextlib.ExitStack() as opened:
-            terminal = None if as_json or dry_run else open_terminal(opened)
-            accept = (lambda _: True) if yes else partial(_ask, terminal)
-            if undo:
-                applied = work.undo(strategy, dry_run=dry_run)  # type: ignore[arg-type]
-            else:
-                applied = work.apply(strategy, pick=pick or (), dry_run=dry_run, accept=accept)  # type: ignore[arg-type]
+            return _make_branch(work, as_json=as_json)
+        terminal = None if as_json or dry_run else open_terminal(opened)
+        if undo:
+            applied = work.undo(strategy, dry_run=dry_run)  # type: ignore[arg-type]
+        else:
+            accept = accept_all if yes else partial(_ask, terminal)
+            applied = work.apply(strategy, pick=pick or (), dry_run=dry_run, accept=accept)  # type: ignore[arg-type]
     if as_json:
         print_json({"folder": str(work.folder), "dry_run": dry_run, **vars(applied)})
     else:
         _tell(work, applied, strategy, undo=undo, dry_run=dry_run)
     if applied.conflicts or applied.in_the_way:
         raise typer.Exit(1)
+
+
+def _check_options(strategy: str | None, *, undo: bool, pick: bool, branch: bool) -> None:
+    if strategy not in (None, "merge", "ours", "theirs"):
+        raise typer.BadParameter("merge, ours or theirs", param_hint="--strategy")
+    if undo + pick + branch > 1:
+        raise typer.BadParameter("only one of --undo, --pick and --branch can be given")
+
+
+def _make_branch(work: Work, *, as_json: bool) -> None:
+    name = work.make_branch()
+    for path, why in work.find_arrivals().items():
+        print_note(f"the branch has {path}: {why}")
+    print_json({"branch": name}) if as_json else print_line(name)
 
 
 def _ask(terminal: TextIO | None, found: Mapping[str, str]) -> bool:

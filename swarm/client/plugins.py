@@ -54,23 +54,7 @@ def add_plugin(spec: PluginSpec, home: Path, workspace: Path | None = None) -> t
     with tempfile.TemporaryDirectory(prefix="swarm-plugin-") as scratch:
         try:
             taken = _take(spec, home, workspace, Path(scratch))
-            entry = dict(taken.entry or {})
-            found = read_plugin(taken.folder, name=taken.name, entry=entry)
-            if not (
-                found.agents or found.skills or found.commands or found.command_tables or found.hooks or found.servers
-            ):
-                raise Unusable("it brings no agents, skills, commands, hooks or servers", "Name a plugin's folder.")
-            base = plugins_home(home)
-            base.mkdir(mode=0o700, parents=True, exist_ok=True)
-            folder = base / found.place
-            with tempfile.TemporaryDirectory(dir=base, prefix=".adding-") as making:
-                copy = Path(making, "copy")
-                shutil.copytree(taken.folder, copy, symlinks=True, ignore=shutil.ignore_patterns(".git", "__pycache__"))
-                shutil.rmtree(folder, ignore_errors=True)  # an earlier copy, which may have changed since
-                copy.rename(folder)
-            plugin = read_plugin(folder, name=found.name, entry=entry)
-            if plugin.digest != found.digest:
-                raise Unusable("its files changed while they were copied", "Add it again.")
+            folder, plugin = _copy_in(taken, plugins_home(home))
             pinned = read_pinned(home)
         except Unusable as error:
             raise ConfigurationError(f"{spec.source} cannot be added: {error}") from error
@@ -81,11 +65,34 @@ def add_plugin(spec: PluginSpec, home: Path, workspace: Path | None = None) -> t
     name = f"{plugin.name}@{taken.market}" if taken.market else plugin.name
     before = pinned.get(name)
     pinned[name] = PinnedPlugin(
-        folder=folder.name, digest=plugin.digest, origin=taken.origin, commit=taken.commit, entry=entry
+        folder=folder.name,
+        digest=plugin.digest,
+        origin=taken.origin,
+        commit=taken.commit,
+        entry=dict(taken.entry or {}),
     )
     write_pinned(home, pinned)
     _remove_folder(home, before, pinned)
     return name, plugin
+
+
+def _copy_in(taken: _Taken, base: Path) -> tuple[Path, Plugin]:
+    """Copy a plugin's files into the folder of all plugins. Raises `Unusable`, `OSError`."""
+    entry = dict(taken.entry or {})
+    found = read_plugin(taken.folder, name=taken.name, entry=entry)
+    if not any((found.agents, found.skills, found.commands, found.command_tables, found.hooks, found.servers)):
+        raise Unusable("it brings no agents, skills, commands, hooks or servers", "Name a plugin's folder.")
+    base.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder = base / found.place
+    with tempfile.TemporaryDirectory(dir=base, prefix=".adding-") as making:
+        copy = Path(making, "copy")
+        shutil.copytree(taken.folder, copy, symlinks=True, ignore=shutil.ignore_patterns(".git", "__pycache__"))
+        shutil.rmtree(folder, ignore_errors=True)  # an earlier copy, which may have changed since
+        copy.rename(folder)
+    plugin = read_plugin(folder, name=found.name, entry=entry)
+    if plugin.digest != found.digest:
+        raise Unusable("its files changed while they were copied", "Add it again.")
+    return folder, plugin
 
 
 def remove_plugin(name: str, home: Path) -> str:

@@ -65,6 +65,32 @@ def accept_none(found: Mapping[str, str]) -> bool:
     return False
 
 
+def accept_all(found: Mapping[str, str]) -> bool:
+    """Take all such paths over."""
+    return True
+
+
+def _asking_once(accept: Accept) -> Accept:
+    """Return the same decision, which is not asked again about paths that it has accepted."""
+    accepted = list[Mapping[str, str]]()
+
+    def decide(found: Mapping[str, str]) -> bool:
+        if found not in accepted and accept(found):
+            accepted.append(found)
+        return found in accepted
+
+    return decide
+
+
+@dataclass(frozen=True)
+class _TakeOver:
+    """A change of the folder from one commit to another, and its report once it is made."""
+
+    ours: str
+    merged: str
+    applied: Applied
+
+
 def keep_folder(settings: Settings, folder: Path, job_id: str) -> str:
     """Keep a person's folder as the first commit of a job's copy; returns the commit. Raises `GitFailed`."""
     if not folder.is_dir():
@@ -194,7 +220,7 @@ class Work:
             lambda ours: merge_trees(self._copies.store, last["after"], ours, last["before"]),
             strategy,
             dry_run=dry_run,
-            accept=lambda _: True,
+            accept=accept_all,
             is_undo=True,
         )
         if not (dry_run or applied.conflicts or applied.in_the_way):
@@ -238,37 +264,44 @@ class Work:
         accept: Accept,
         is_undo: bool = False,
     ) -> Applied:
-        repository, store = self._repository, self._copies.store
-        accepted: dict[str, str] = {}
+        accept = _asking_once(accept)
         for _ in range(ATTEMPTS):
-            ours = self._keep()
-            merge = find(ours)
-            if merge.conflicts and (told := _refuse(store, merge, strategy)):
-                return Applied({}, conflicts=told)
-            tree = resolve(store, merge, strategy) if merge.conflicts and strategy in ("ours", "theirs") else merge.tree
-            changes = list_changes(store, ours, tree)
-            left_out = {} if is_undo else self._find_arrivals(changes)
-            if left_out and (left_out == accepted or accept(left_out)):
-                accepted, left_out = left_out, {}
-            tree = leave_out(store, tree, [one for one in changes if one.path in left_out])
-            merged = repository.commit_tree(tree, [ours], {"job": self.job.id})
-            changed = repository.changed_paths(ours, merged)
-            if dry_run or not changed:
-                return Applied(changed, left_out=left_out)
-            if not is_undo:
-                # First, because a process that dies in between must not leave work that cannot be taken back.
-                record = {"commit": self.commit, "before": ours, "after": merged}
-                self._write_takeovers([*self._read_takeovers(), record])
-            try:
-                in_the_way = self._copies.carry_over(repository, ours, merged)
-            except ChangedMeanwhile:
-                in_the_way = None
-            if in_the_way != [] and not is_undo:
-                self._write_takeovers(self._read_takeovers()[:-1])
-            if in_the_way is None:
-                continue
-            return Applied({} if in_the_way else changed, in_the_way=tuple(in_the_way), left_out=left_out)
+            plan = self._plan(find, strategy, accept)
+            if dry_run or not plan.applied.changed:
+                return plan.applied
+            with suppress(ChangedMeanwhile):
+                return self._carry_out(plan, is_undo=is_undo)
         raise GitFailed(f"files of {self.folder} keep changing; try again later", "failed")
+
+    def _plan(self, find: Callable[[str], MergeResult], strategy: Strategy | None, accept: Accept) -> _TakeOver:
+        repository, store, ours = self._repository, self._copies.store, self._keep()
+        merge = find(ours)
+        if merge.conflicts and (told := _refuse(store, merge, strategy)):
+            return _TakeOver(ours, ours, Applied({}, conflicts=told))
+        tree = resolve(store, merge, strategy) if merge.conflicts and strategy in ("ours", "theirs") else merge.tree
+        changes = list_changes(store, ours, tree)
+        left_out = self._find_arrivals(changes)
+        if left_out and accept(left_out):
+            left_out = {}
+        tree = leave_out(store, tree, [one for one in changes if one.path in left_out])
+        merged = repository.commit_tree(tree, [ours], {"job": self.job.id})
+        return _TakeOver(ours, merged, Applied(repository.changed_paths(ours, merged), left_out=left_out))
+
+    def _carry_out(self, plan: _TakeOver, *, is_undo: bool) -> Applied:
+        """Change the folder as planned. Raises `ChangedMeanwhile`."""
+        before = self._read_takeovers()
+        if not is_undo:
+            # First, because a process that dies in between must not leave work that cannot be taken back.
+            self._write_takeovers([*before, {"commit": self.commit, "before": plan.ours, "after": plan.merged}])
+        try:
+            in_the_way = self._copies.carry_over(self._repository, plan.ours, plan.merged)
+        except ChangedMeanwhile:
+            self._write_takeovers(before)
+            raise
+        if not in_the_way:
+            return plan.applied
+        self._write_takeovers(before)
+        return replace(plan.applied, changed={}, in_the_way=tuple(in_the_way))
 
     def _read_takeovers(self) -> list[dict[str, str]]:
         """The take-overs into this folder that were not taken back, the oldest first."""

@@ -32,6 +32,10 @@ class Changes:
     """Known files that are now a folder, a pipe, or beyond a symbolic link: they no longer belong to the workspace."""
     left_out: dict[bytes, str] = field(default_factory=dict)
 
+    def list_left_out(self) -> list[LeftOut]:
+        """The files left out, by path."""
+        return [LeftOut(os.fsdecode(path), why) for path, why in sorted(self.left_out.items())]
+
 
 def sort_changes(tree: Path, paths: Iterable[bytes]) -> Changes:
     """Look at each path that git names as changed or new (a trailing `/`: a repository whose files cannot be listed)."""

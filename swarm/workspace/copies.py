@@ -17,7 +17,7 @@ from typing import Any
 from swarm.core.errors import GitFailed
 from swarm.workspace.changes_applied import ChangedMeanwhile, apply_changes, seen_times
 from swarm.workspace.checkouts import open_folder, place_store
-from swarm.workspace.git_command import call_git
+from swarm.workspace.git_command import call_git, has_commit
 from swarm.workspace.merge import list_changes, read_blob
 from swarm.workspace.repository import Repository
 
@@ -83,7 +83,7 @@ class Copies:
 
     def has(self, commit: str) -> bool:
         """Whether the commit is among the job's."""
-        return call_git(self.store, ["cat-file", "-e", f"{commit}^{{commit}}"], accept=(0, 1, 128))[0] == 0
+        return has_commit(self.store, commit)
 
     def holds(self, commit: str, earlier: str) -> bool:
         """Whether a commit descends from `earlier`, or equals it."""

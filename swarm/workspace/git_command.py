@@ -212,6 +212,11 @@ def write_object(git_dir: Path, kind: Literal["blob", "commit", "tag"], content:
     return call_git(git_dir, ["hash-object", "-t", kind, "-w", "--stdin"], stdin=content)[1].decode().strip()
 
 
+def has_commit(git_dir: Path, commit: str) -> bool:
+    """Whether the git folder has the commit."""
+    return call_git(git_dir, ["cat-file", "-e", f"{commit}^{{commit}}"], accept=(0, 1, 128))[0] == 0
+
+
 def read_failure(command: str, complaint: str) -> GitFailed:
     """Classify git's message about a failure, without URLs' passwords."""
     told = _SECRET.sub("//", " ".join(complaint.split()))

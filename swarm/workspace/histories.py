@@ -51,7 +51,7 @@ def fetch_with_history(
     repository.fetch(url, commit, token, seconds=seconds)
     if history is not None:
         with suppress(OSError, GitFailed):
-            _give(history, store, repository.standing(commit).commit)
+            _give(history, store, repository.history.at(commit).commit)
     (store / _MARK).touch()
 
 

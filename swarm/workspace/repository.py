@@ -26,9 +26,10 @@ from typing import Any
 from swarm.core.errors import GitFailed, ToolError
 from swarm.workspace.changes import Changes, LeftOut, is_empty, look, sort_changes
 from swarm.workspace.files import opened_folder
-from swarm.workspace.git_command import SiteToken, call_git, locked
-from swarm.workspace.inner import make_inner, mark_shallow, take_commits, take_history
-from swarm.workspace.origin import Standing, find_git, list_held, read_copy, read_standing
+from swarm.workspace.git_command import SiteToken, call_git, has_commit, locked
+from swarm.workspace.inner import make_inner
+from swarm.workspace.origin import list_held, read_copy
+from swarm.workspace.workspace_history import WorkspaceHistory
 
 ROUNDS = 4
 """Most attempts of a snapshot while files change under it."""
@@ -52,22 +53,13 @@ class Snapshot:
     """Files that changed while they were read: the commit may hold half of a write. The next snapshot reads them again."""
 
 
-@dataclass(frozen=True)
-class Merge:
-    """A computed merge that touched no file. With conflicts, `tree` holds the files with markers (diff3) in them."""
-
-    tree: str
-    conflicts: list[str]
-    messages: list[str]
-    """Git's messages about conflicts and automatic merges."""
-
-
 class Repository:
     """The git folder `git_dir` and the workspace `tree`, both absolute."""
 
     def __init__(self, git_dir: Path, tree: Path, *, owner: str = "") -> None:
         self.git_dir, self.tree, self._owner = git_dir, tree, owner
         self._tip_file = git_dir / "swarm-tip"
+        self.history = WorkspaceHistory(git_dir, tree, is_copy=bool(owner))
 
     @classmethod
     def make(cls, git_dir: Path, tree: Path, *, owner: str = "") -> Repository:
@@ -113,26 +105,26 @@ class Repository:
         if previous is not None and not (self.git_dir / "index").exists():
             self._tip_file.unlink(missing_ok=True)
             self._git("read-tree", previous, lock=lock)
-        known = self._read_standing()
-        standing = self._look_at_history(known)
+        known = self.history.known()
+        standing = self.history.look(known)
         found = self._take_in(lock)
-        left_out = [LeftOut(os.fsdecode(path), why) for path, why in sorted(found.left_out.items())]
-        unsettled = sorted(os.fsdecode(path) for path in found.taken) if found.taken else []
-        is_same = previous is not None and standing == known
-        if is_same and self.tip() == previous:
-            return Snapshot(None, left_out, unsettled)
+        unchanged = Snapshot(None, found.list_left_out(), sorted(map(os.fsdecode, found.taken)))
+        same = previous if standing == known else None
+        if same is not None and self.tip() == same:
+            return unchanged
         tree = self._git("write-tree", lock=lock).decode().strip()
-        standing = standing if standing.commit else self._start_history(tree, standing)
-        if is_same and previous is not None and self.tree_of(previous) == tree:
-            self._set_tip(previous)
-            return Snapshot(None, left_out, unsettled)
-        told = {**about, "left_out": [[one.path, one.reason] for one in left_out]} if left_out else about
-        new = [] if is_same else [one for one in standing.tips if previous is None or one not in known.tips]
-        told = told if is_same else {**told, "git": standing.as_record()}
-        commit = self.commit_tree(tree, [*([previous] if previous else []), *new], told)
-        self._write_standing(standing)
+        if same is not None and self.tree_of(same) == tree:
+            self._set_tip(same)
+            return unchanged
+        standing = standing if standing.commit else self.history.start(tree, standing.rules)
+        told = {**about, "left_out": [[one.path, one.reason] for one in unchanged.left_out]}
+        told |= {} if same is not None else {"git": standing.as_record()}
+        earlier = [] if previous is None else [previous]
+        new = [one for one in standing.tips if not (earlier and one in known.tips)]
+        commit = self.commit_tree(tree, earlier + new, told)
+        self.history.note(standing)
         self._set_tip(commit)
-        return Snapshot(commit, left_out, unsettled)
+        return replace(unchanged, commit=commit)
 
     def begin(self, about: Mapping[str, Any], *, history: bool = True) -> Snapshot:
         """Commit the workspace as the beginning of a job: a commit whose parent is the history of the workspace.
@@ -140,50 +132,11 @@ class Repository:
         A folder without history, or one whose `history` is not wanted, has a first commit of its files as its history.
         """
         took = self.snapshot(self.tip(), about)
-        tree, standing = self.tree_of(took.commit or self.tip() or ""), self._read_standing()
+        tree, standing = self.tree_of(took.commit or self.tip() or ""), self.history.known()
         if not history:
-            standing = self._start_history(tree, standing)
+            standing = self.history.start(tree, standing.rules)
         commit = self.commit_tree(tree, standing.tips, {**about, "git": standing.as_record()})
         return Snapshot(commit, took.left_out, took.unsettled)
-
-    def _start_history(self, tree: str, standing: Standing) -> Standing:
-        first = self._git("commit-tree", tree, "-m", "The files at the beginning", work=False).decode().strip()
-        return Standing("ref: refs/heads/main", {"refs/heads/main": first}, rules=standing.rules)
-
-    def _look_at_history(self, known: Standing) -> Standing:
-        """Return where the workspace's history stands now, with all of its commits in the git folder."""
-        try:
-            if self._owner:
-                standing = read_copy(self.tree, known)
-                if new := [one for one in standing.tips if one not in known.tips]:
-                    take_commits(self.git_dir, self.tree, new, known.tips)
-                return standing
-            git, standing = find_git(self.tree), read_standing(self.tree, known)
-            if git is not None and standing.commit and standing != known:
-                take_history(self.git_dir, git, standing)
-        except GitFailed:
-            return known
-        return standing if all(map(self.has, standing.tips)) else replace(known, rules=standing.rules)
-
-    def standing(self, commit: str) -> Standing:
-        """Return where the history of the files of a snapshot stands. Nothing if the commit is none of the runtime's."""
-        words = ("log", "--first-parent", "-1", "--format=%B", "--no-show-signature", "-F", '--grep="git": {', commit)
-        with suppress(ValueError, TypeError, AttributeError):
-            return Standing(**json.loads(self._git(*words, work=False)).get("git", {}))
-        return Standing()
-
-    def _read_standing(self) -> Standing:
-        with suppress(OSError, ValueError, TypeError):
-            return Standing(**json.loads((self.git_dir / "swarm-history").read_text()))
-        return Standing()
-
-    def _write_standing(self, standing: Standing) -> None:
-        if standing.shallow:
-            mark_shallow(self.git_dir, standing.shallow)
-        (self.git_dir / "info/exclude").write_bytes(standing.rules.encode("utf-8", "surrogateescape"))
-        new = self.git_dir / "swarm-history.new"
-        new.write_text(json.dumps(standing.as_record()))
-        new.replace(self.git_dir / "swarm-history")
 
     def _take_in(self, lock: int) -> Changes:
         """Update the index from the workspace; files in the returned `taken` are still changing."""
@@ -274,7 +227,7 @@ class Repository:
                 return
             if self._owner:
                 # Its rules say which files are not removed.
-                self._write_standing(self.standing(commit))
+                self.history.note(self.history.at(commit))
             self._tip_file.unlink(missing_ok=True)
             was_empty = is_empty(self.tree)
             try:
@@ -288,13 +241,13 @@ class Repository:
             for _ in range(0 if was_empty else ROUNDS):
                 if not self._remove_others():
                     break
-            standing = self._read_standing()
+            standing = self.history.known()
             if self._owner and standing.commit:
                 make_inner(self.git_dir, self.tree, standing, self._owner)
             self._set_tip(commit)
 
     def _unlike(self) -> bool:
-        found, known = self._look(), self._read_standing()
+        found, known = self._look(), self.history.known()
         return bool(found.taken or found.hidden or (self._owner and read_copy(self.tree, known) != known))
 
     def _remove_others(self) -> bool:
@@ -334,14 +287,6 @@ class Repository:
         message = json.dumps(about, ensure_ascii=True).encode()
         return self._git("commit-tree", tree, *ancestry, "-F", "-", stdin=message, work=False).decode().strip()
 
-    def merge(self, ours: str, theirs: str) -> Merge:
-        """Merge two commits with a common ancestor. No file changes: `commit_tree` and `become` apply the result."""
-        command = ("merge-tree", "--write-tree", "-z", "--name-only", "--messages", ours, theirs)
-        code, printed = call_git(self.git_dir, command, accept=(0, 1))
-        tree, _, rest = printed.decode("utf-8", "surrogateescape").partition("\0")
-        names, _, told = rest.partition("\0\0") if code == 1 else ("", "", rest.removeprefix("\0"))
-        return Merge(tree, [name for name in names.split("\0") if name], _read_messages(told))
-
     def count_between(self, earlier: str, commit: str) -> int:
         """Count the commits that lead to a commit and not to the earlier one."""
         return int(self._git("rev-list", "--count", commit, f"^{earlier}", work=False))
@@ -352,7 +297,7 @@ class Repository:
 
     def has(self, commit: str) -> bool:
         """Whether the git folder has the commit."""
-        return call_git(self.git_dir, ["cat-file", "-e", f"{commit}^{{commit}}"], accept=(0, 1, 128))[0] == 0
+        return has_commit(self.git_dir, commit)
 
     def about(self, commit: str) -> dict[str, Any]:
         """The `about` of the commit; empty if the runtime did not make it."""
@@ -371,10 +316,6 @@ class Repository:
         """Return the difference of two commits for a reader: a patch, or a line for each file. Never paged, converted or coloured."""
         shown = ("--stat=120",) if stat else ("-p",)
         return self._diff(*shown, "-M", before, after)
-
-    def patch(self, before: str, after: str) -> bytes:
-        """Return the whole difference for `git apply`, with binary files."""
-        return self._diff("-p", "--binary", "--full-index", "--no-renames", before, after)
 
     def changed_paths(self, before: str, after: str) -> dict[str, str]:
         """Path → `A`, `M`, `D` or `T` (another type), renames as both."""
@@ -495,15 +436,3 @@ def _check_commit(commit: str) -> None:
 
 def _listed(paths: Iterable[bytes]) -> bytes:
     return b"".join(path + b"\0" for path in paths)
-
-
-def _read_messages(told: str) -> list[str]:
-    """Return the messages of a sequence of `count, path …, kind, message`."""
-    parts, messages = told.split("\0"), []
-    while parts and parts[0].isdigit():
-        count = int(parts[0])
-        if len(parts) < count + 3:
-            break
-        messages.append(parts[count + 2].strip())
-        parts = parts[count + 3 :]
-    return messages

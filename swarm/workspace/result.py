@@ -33,7 +33,7 @@ class Result:
     @property
     def history(self) -> tuple[str, str]:
         """The commits that were checked out at the beginning, and at the end."""
-        head, ended = (self.repository.standing(commit).commit for commit in (self.base, self.commit))
+        head, ended = (self.repository.history.at(commit).commit for commit in (self.base, self.commit))
         return head, ended
 
     def put_on(self, head: str, ended: str, place: str = "", *, began: str = "") -> str:

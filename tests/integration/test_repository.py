@@ -1,6 +1,7 @@
 """Workspaces as commits in a git folder of the runtime's own.
 
-Tests of swarm/workspace/changes.py, swarm/workspace/checkouts.py, swarm/workspace/git_command.py, swarm/workspace/repository.py.
+Tests of swarm/workspace/changes.py, swarm/workspace/checkouts.py, swarm/workspace/git_command.py, swarm/workspace/merge.py,
+swarm/workspace/repository.py, swarm/workspace/workspace_history.py.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from swarm.core.errors import GitFailed
 from swarm.workspace import changes
 from swarm.workspace.checkouts import open_checkout
 from swarm.workspace.git_command import call_git
+from swarm.workspace.merge import describe_conflicts, merge_commits
 from swarm.workspace.repository import Repository
 from tests.needs import need_program
 
@@ -280,15 +282,15 @@ def test_a_merge_tells_its_conflicts_and_touches_no_file(own: Repository) -> Non
     (own.tree / "both").write_text("theirs\n")
     theirs = snap(own, base)
     own.become(ours)
-    merge = own.merge(ours, theirs)
-    assert merge.conflicts == ["both"]
-    assert any("both" in message for message in merge.messages)
+    merge = merge_commits(own.git_dir, ours, theirs)
+    assert [one.path for one in merge.conflicts] == ["both"]
+    assert "both" in describe_conflicts(own.git_dir, merge)
     assert b"||||||| " in own.read_file(merge.tree, "both")
     assert (own.tree / "both").read_text() == "ours\n"
     own.become(base)
     (own.tree / "third").write_text("3")
-    clean = own.merge(ours, snap(own, base))
-    assert clean.conflicts == []
+    clean = merge_commits(own.git_dir, ours, snap(own, base))
+    assert clean.conflicts == ()
     merged = own.commit_tree(clean.tree, [ours, base], {"merged": True})
     own.become(merged)
     assert sorted(os.listdir(own.tree)) == ["both", "mine", "third"]
@@ -392,9 +394,9 @@ def test_nothing_runs_that_a_hostile_workspace_names(own: Repository, hub: str, 
     own.become(first)
     (tree / "a.txt").write_text("other\n")
     third = snap(own, first)
-    own.merge(second, third)
+    merge_commits(own.git_dir, second, third)
     own.diff(first, second)
-    own.patch(first, second)
+    own.diff(first, second, stat=True)
     own.become(second)
     there = elsewhere(own, hub, second)
     assert (there / "a.txt").read_text() == "aa\n" and not (there / ".git").exists()
