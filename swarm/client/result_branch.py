@@ -27,6 +27,8 @@ def make_branch(result: Result, name: str, ref: str) -> str:
     git = find_git(folder)
     if git is None:
         raise ConfigurationError(f"{folder} is in no Git repository, so no branch can be made; omit --branch")
+    if _ask(folder, "rev-parse", "--show-object-format") == "sha256":
+        raise ConfigurationError(f"{folder} has SHA-256 commits, so no branch can be made; omit --branch")
     inner = str(folder.relative_to(git.top))
     head, ended = result.history
     if inner != ".":

@@ -12,7 +12,7 @@ import re
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -41,9 +41,10 @@ _CONFIG = {
 }
 
 
-def make_inner(git_dir: Path, tree: Path, standing: Standing, author: str) -> None:
+def make_inner(git_dir: Path, tree: Path, standing: Standing, author: str, absent: Sequence[str] = ()) -> None:
     """Put a Git folder with this history into a copy, instead of any other; `author` is an agent's id. Raises `GitFailed`.
 
+    Git does not miss the `absent` files of the history: it takes the copy for a sparse checkout.
     The files must be those of the git folder's index: so Git need not read them to tell which differ from the history.
     """
     new, old = git_dir / f"inner-{secrets.token_hex(8)}", git_dir / f"inner-{secrets.token_hex(8)}"
@@ -54,11 +55,16 @@ def make_inner(git_dir: Path, tree: Path, standing: Standing, author: str) -> No
         (new / "info/exclude").write_bytes(standing.rules.encode("utf-8", "surrogateescape"))
         if standing.shallow:
             (new / "shallow").write_text(standing.shallow)
-        (new / "config").write_text("".join(_write_config(standing, author)))
+        sparse = {"core.sparseCheckout": "true"} if absent else {}
+        (new / "config").write_text("".join(_write_config(standing, author, sparse)))
         (new / "packed-refs").write_text("".join(_write_refs(git_dir, standing)))
         (new / "HEAD").write_text(f"{standing.head}\n")
         shutil.copyfile(git_dir / "index", new / "index")
         call_git(git_dir, ["read-tree", "-m", standing.commit], tree=tree, index=new / "index")
+        if absent:
+            given = b"".join(os.fsencode(path) + b"\0" for path in absent)
+            skip = ["update-index", "-z", "--skip-worktree", "--stdin"]
+            call_git(git_dir, skip, tree=tree, index=new / "index", stdin=given)
         with suppress(FileNotFoundError):
             (tree / ".git").rename(old)
         new.rename(tree / ".git")
@@ -69,8 +75,9 @@ def make_inner(git_dir: Path, tree: Path, standing: Standing, author: str) -> No
             shutil.rmtree(left, ignore_errors=True)
 
 
-def _write_config(standing: Standing, author: str) -> Iterator[str]:
-    for name, value in ({"user.name": author, "user.email": f"{author}@{MAIL}"} | _CONFIG | standing.settings).items():
+def _write_config(standing: Standing, author: str, more: Mapping[str, str]) -> Iterator[str]:
+    own = {"user.name": author, "user.email": f"{author}@{MAIL}"} | _CONFIG
+    for name, value in {**own, **more, **standing.settings}.items():
         section, key = name.split(".")
         escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
         yield f'[{section}]\n\t{key} = "{escaped}"\n'

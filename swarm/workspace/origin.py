@@ -131,6 +131,17 @@ def list_ignored(folder: Path) -> list[str]:
     return [] if git is None or is_ignored(folder, git) else _split(ask(git, folder, *words))
 
 
+def list_dirty(folder: Path) -> list[str] | None:
+    """List a folder's tracked files that its repository takes for changed since its commit; None without one."""
+    git, found = find_git(folder), dict(settings_in_effect(folder))
+    if git is None or is_ignored(folder, git):
+        return None
+    given = [word for name in _SAFE_SETTINGS if name in found for word in ("-c", f"{name}={found[name]}")]
+    words = ("--name-only", "--no-renames", "--relative", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all")
+    listed = ask(git, folder, *given, "diff", "-z", *words, "HEAD")
+    return None if listed is None else _split(listed)
+
+
 def list_untracked(folder: Path) -> set[str] | None:
     """List a folder's files that its repository does not track; None without a repository."""
     git = find_git(folder)

@@ -28,7 +28,7 @@ from swarm.workspace.changes import Changes, LeftOut, is_empty, look, sort_chang
 from swarm.workspace.files import opened_folder
 from swarm.workspace.git_command import SiteToken, call_git, has_commit, locked
 from swarm.workspace.inner import make_inner
-from swarm.workspace.origin import list_held, read_copy
+from swarm.workspace.origin import list_dirty, list_held, read_copy
 from swarm.workspace.workspace_history import WorkspaceHistory
 
 ROUNDS = 4
@@ -129,13 +129,15 @@ class Repository:
     def begin(self, about: Mapping[str, Any], *, history: bool = True) -> Snapshot:
         """Commit the workspace as the beginning of a job: a commit whose parent is the history of the workspace.
 
-        A folder without history, or one whose `history` is not wanted, has a first commit of its files as its history.
+        A folder without history, or one whose `history` is not wanted, has a first commit of its files as its history. `dirty` in
+        the commit's message are the files that the person's repository takes for changed.
         """
         took = self.snapshot(self.tip(), about)
         tree, standing = self.tree_of(took.commit or self.tip() or ""), self.history.known()
         if not history:
             standing = self.history.start(tree, standing.rules)
-        commit = self.commit_tree(tree, standing.tips, {**about, "git": standing.as_record()})
+        told = {**about, "git": standing.as_record(), "dirty": list_dirty(self.tree) if history else None}
+        commit = self.commit_tree(tree, standing.tips, told)
         return Snapshot(commit, took.left_out, took.unsettled)
 
     def _take_in(self, lock: int) -> Changes:
@@ -243,7 +245,8 @@ class Repository:
                     break
             standing = self.history.known()
             if self._owner and standing.commit:
-                make_inner(self.git_dir, self.tree, standing, self._owner)
+                absent = self.history.list_absent(standing, commit)
+                make_inner(self.git_dir, self.tree, standing, self._owner, absent)
             self._set_tip(commit)
 
     def _unlike(self) -> bool:

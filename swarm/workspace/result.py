@@ -6,13 +6,15 @@ Before them comes one with uncommitted changes from the job's start. All is made
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from swarm.core.records import JobView
-from swarm.workspace.changes_applied import SUBMODULE
+from swarm.workspace.changes_applied import SUBMODULE, Change
+from swarm.workspace.clean import put_files
 from swarm.workspace.copies import Copies
 from swarm.workspace.git_command import call_git, write_object
-from swarm.workspace.merge import change_tree, list_changes
+from swarm.workspace.merge import list_changes
 from swarm.workspace.repository import Repository
 
 _NO_FILES = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
@@ -42,7 +44,7 @@ class Result:
         `began` is the commit that stands for `head` in the agent's history, if it is another one.
         """
         began_at = began or head
-        before, tree = (self._put_in(head, place, commit) for commit in (self.base, self.commit))
+        before, tree = self._put_in(head, place)
         last = head
         if ended != began_at and self.copies.holds(ended, began_at):
             last = self._sign_commits(head, began_at, ended)
@@ -52,15 +54,26 @@ class Result:
             return last
         return self._commit(tree, last, f"{self.job.title}\n\nSwarm-Job: {self.job.id}")
 
-    def _put_in(self, head: str, place: str, commit: str) -> str:
-        """Return the tree of the history with a snapshot's files in a place of it; files that no snapshot can hold stay."""
-        store = self.copies.store
-        unheld = {path for path, _ in self.repository.about(self.base).get("left_out", [])}
+    def _put_in(self, head: str, place: str) -> tuple[str, str]:
+        """Return the trees of the history with the files of the beginning, and with those of the end, in a place of it.
+
+        Files that the person's repository took for unchanged stay until the agent changes them, even if their bytes differ: files
+        that no snapshot can hold, those beyond a sparse checkout, those that a filter or Git itself converts, submodules.
+        """
+        store, settings = self.copies.store, self.repository.history.at(self.base).settings
         found = call_git(store, ["rev-parse", "-q", "--verify", f"{head}:{place.rstrip('/')}"], accept=(0, 1, 128))[1]
-        changes = list_changes(store, found.decode().strip() or _NO_FILES, commit)
-        modules = tuple(f"{one.path}/" for one in changes if one.old_mode == SUBMODULE)
-        kept = [one for one in changes if one.path not in unheld and not f"{one.path}/".startswith(modules)]
-        return change_tree(store, head, kept, place)
+        before = list_changes(store, found.decode().strip() or _NO_FILES, self.base)
+        about = self.repository.about(self.base)
+        dirty, unheld = about.get("dirty"), {path for path, _ in about.get("left_out", [])}
+        modules = tuple(f"{one.path}/" for one in before if one.old_mode == SUBMODULE)
+        kept = unheld | {one.path for one in before if dirty is not None and one.old_mode and one.path not in dirty}
+
+        def put(tree: str, changes: Sequence[Change]) -> str:
+            fitting = [one for one in changes if not f"{one.path}/".startswith(modules)]
+            return put_files(store, self.repository.git_dir, tree, fitting, place, settings)
+
+        began = put(head, [one for one in before if one.path not in kept])
+        return began, put(began, list_changes(store, self.base, self.commit))
 
     def _sign_commits(self, head: str, began: str, ended: str) -> str:
         """Make the agent's commits again, each with its job and agent in its message; returns the last one."""

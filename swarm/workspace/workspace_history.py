@@ -10,10 +10,12 @@ import json
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from swarm.core.errors import GitFailed
 from swarm.workspace.git_command import call_git, has_commit
 from swarm.workspace.inner import mark_shallow, take_commits, take_history
+from swarm.workspace.merge import list_changes
 from swarm.workspace.origin import Standing, find_git, read_copy, read_standing
 
 
@@ -64,7 +66,25 @@ class WorkspaceHistory:
 
     def at(self, commit: str) -> Standing:
         """Return where the history stands in a snapshot; nothing if the commit is none of the runtime's. Raises `GitFailed`."""
-        words = ("--first-parent", "-1", "--format=%B", "--no-show-signature", "-F", '--grep="git": {', commit)
         with suppress(ValueError, TypeError, AttributeError):
-            return Standing(**json.loads(call_git(self._git_dir, ["log", *words])[1]).get("git", {}))
+            return Standing(**self._find_told('"git": {', commit)[1].get("git", {}))
         return Standing()
+
+    def list_absent(self, standing: Standing, commit: str) -> list[str]:
+        """List files of the history that the workspace never had, and that its repository does not miss. Raises `GitFailed`.
+
+        They are beyond a sparse checkout, say, or too large for a snapshot.
+        """
+        gone = {one.path for one in list_changes(self._git_dir, standing.commit, commit) if not one.new_mode}
+        with suppress(ValueError, TypeError, AttributeError):
+            if gone:
+                began, told = self._find_told('"dirty": ', commit)
+                since = {one.path for one in list_changes(self._git_dir, began, commit)}
+                return sorted(gone - since - set(told["dirty"]))
+        return []
+
+    def _find_told(self, words: str, commit: str) -> tuple[str, dict[str, Any]]:
+        """Return the newest snapshot whose message has these words, and the message. Raises `ValueError` without one."""
+        shown = ("--first-parent", "-1", "--format=%H%n%B", "--no-show-signature", "-F", f"--grep={words}", commit)
+        found, _, told = call_git(self._git_dir, ["log", *shown])[1].partition(b"\n")
+        return found.decode(), json.loads(told)

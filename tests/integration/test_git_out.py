@@ -5,71 +5,32 @@ Tests of swarm/client/result_branch.py, swarm/client/work.py, swarm/workspace/in
 
 from __future__ import annotations
 
-import os
 import shutil
 import stat
 import subprocess
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
-from swarm import Settings
-from swarm.client.work import Work, keep_folder
+from swarm.client.work import Work
 from swarm.core.errors import ConfigurationError, GitFailed, NoWork
-from swarm.workspace.copies import Copies
+from tests.git_world import JOB, World, listing, sh
 from tests.needs import need_program
 
-JOB, AGENT = "job-1", "agent-1"
 
-
-def sh(folder: Path, command: str, *, known: bool = True) -> str:
-    who = {"GIT_AUTHOR_NAME": "p", "GIT_AUTHOR_EMAIL": "p@x", "GIT_COMMITTER_NAME": "p", "GIT_COMMITTER_EMAIL": "p@x"}
-    given = {**os.environ, **(who if known else {}), "GIT_CONFIG_GLOBAL": "/dev/null"}
-    done = subprocess.run(["sh", "-ec", command], cwd=folder, env=given, capture_output=True, text=True)
-    assert done.returncode == 0, (command, done.stdout, done.stderr)
-    return done.stdout
-
-
-def listing(folder: Path) -> dict[str, tuple[int, bytes]]:
-    """Every file below a folder but Git's own: its kind with the bit to run it, and its content."""
-    found = {}
-    for top, folders, files in os.walk(folder):
-        folders[:] = [name for name in folders if name != ".git"]
-        for name in [*files, *(one for one in folders if os.path.islink(os.path.join(top, one)))]:
-            full = os.path.join(top, name)
-            mode = os.lstat(full).st_mode
-            content = os.readlink(full).encode() if stat.S_ISLNK(mode) else Path(full).read_bytes()
-            found[os.path.relpath(full, folder)] = (stat.S_IFMT(mode) | mode & 0o100, content)
-    return {name: one for name, one in found.items() if name != ".git"}
-
-
-class World:
+class DirtyWorld(World):
     """A person's repository with changes that are not committed, and a job that works on a copy of it."""
 
     def __init__(self, top: Path) -> None:
-        need_program("git")
-        self.folder, self.settings = top / "w", Settings(state_dir=top / "state", checkouts=top / "checkouts", hub=None)
-        self.folder.mkdir(parents=True)
+        folder = top / "w"
+        folder.mkdir(parents=True)
         lines = "\n".join(f"line {number}" for number in range(30))
-        (self.folder / "t").write_text(f"{lines}\n")
-        sh(self.folder, "git init -q -b main; printf '\\0one' > bin; echo f > f; mkdir d; echo 1 > d/x; echo 2 > d/y")
-        sh(self.folder, "ln -s t link; echo '#!/bin/sh' > run; seq 50 > long; echo '*.ign' > .gitignore")
-        sh(self.folder, "git add -A; git commit -qm first; echo new > untracked; echo dirty >> f; echo s > secret.ign")
-        self.base = keep_folder(self.settings, self.folder, JOB)
-        self.copies = Copies(self.settings.checkouts_folder(), JOB)
-        self.copy = self.settings.checkouts_folder() / AGENT / "w"
-        self.copies.enter(AGENT, self.copy, [self.base])
+        (folder / "t").write_text(f"{lines}\n")
+        sh(folder, "git init -q -b main; printf '\\0one' > bin; echo f > f; mkdir d; echo 1 > d/x; echo 2 > d/y")
+        sh(folder, "ln -s t link; echo '#!/bin/sh' > run; seq 50 > long; echo '*.ign' > .gitignore")
+        sh(folder, "git add -A; git commit -qm first; echo new > untracked; echo dirty >> f; echo s > secret.ign")
+        super().__init__(top, folder)
         self.began = listing(self.copy)
-
-    def work(self, command: str) -> Work:
-        """The work of a job that ran this command."""
-        sh(self.copy, command, known=False)
-        commit = self.copies.keep(AGENT, self.copy, self.base, {"agent": AGENT})
-        job: Any = SimpleNamespace(id=JOB, workspace=str(self.folder), created_at=4e9, title="the title")
-        spec: Any = SimpleNamespace(base=self.base, files=None, is_carried=False)
-        return Work(self.settings, job, spec, commit)
 
     def merge(self, top: Path) -> dict[str, tuple[int, bytes]] | None:
         """What `git merge` makes of the same three states of the files; None if it finds a conflict."""
@@ -93,8 +54,9 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
+def world(tmp_path: Path) -> DirtyWorld:
+    need_program("git")
+    return DirtyWorld(tmp_path)
 
 
 MERGES = {
@@ -145,7 +107,7 @@ QUICK = (
 
 
 @pytest.mark.parametrize("case", [pytest.param(one, marks=[] if one in QUICK else pytest.mark.long) for one in MERGES])
-def test_work_is_merged_as_git_would(world: World, tmp_path: Path, case: str) -> None:
+def test_work_is_merged_as_git_would(world: DirtyWorld, tmp_path: Path, case: str) -> None:
     job, person = MERGES[case]
     work = world.work(job)
     sh(world.folder, person)
@@ -168,7 +130,7 @@ def test_work_is_merged_as_git_would(world: World, tmp_path: Path, case: str) ->
     assert (world.folder / ".git/index").read_bytes() == index
 
 
-def check_strategies(world: World, work: Work, before: dict[str, tuple[int, bytes]]) -> None:
+def check_strategies(world: DirtyWorld, work: Work, before: dict[str, tuple[int, bytes]]) -> None:
     """Each side can be chosen as a whole, and what neither can hold is refused."""
     theirs = listing(world.copy)
     mine = {name for name in before if before[name] != world.began.get(name)}
@@ -210,7 +172,7 @@ AGAIN = {
 @pytest.mark.parametrize(
     "case", [pytest.param(one, marks=[] if number < 2 else pytest.mark.long) for number, one in enumerate(AGAIN)]
 )
-def test_work_that_was_undone_is_applied_again(world: World, case: str) -> None:
+def test_work_that_was_undone_is_applied_again(world: DirtyWorld, case: str) -> None:
     work = world.work("sed -i 's/line 3$/J/' t; echo a > added; git add -A; git commit -qm mine; rm -r d")
     assert work.apply().changed == {"t": "M", "added": "A", "d/x": "D", "d/y": "D"}
     sh(world.folder, AGAIN[case])
@@ -227,7 +189,7 @@ def test_work_that_was_undone_is_applied_again(world: World, case: str) -> None:
     assert work.diff() and work.make_branch() == f"swarm/{JOB}"
 
 
-def test_a_job_that_goes_on_brings_only_what_is_new(world: World) -> None:
+def test_a_job_that_goes_on_brings_only_what_is_new(world: DirtyWorld) -> None:
     world.work("sed -i 's/line 3$/J/' t; echo one > added").apply()
     sh(world.folder, "sed -i 's/line 25$/P/' t; rm added")
     later = world.work("sed -i 's/^J$/K/' t; echo two > more")
@@ -241,7 +203,7 @@ def test_a_job_that_goes_on_brings_only_what_is_new(world: World) -> None:
     assert "J\n" in (world.folder / "t").read_text() and not (world.folder / "more").exists()
 
 
-def test_files_can_be_picked_and_work_goes_into_any_clone(world: World, tmp_path: Path) -> None:
+def test_files_can_be_picked_and_work_goes_into_any_clone(world: DirtyWorld, tmp_path: Path) -> None:
     work = world.work("sed -i 's/line 3$/J/' t; echo a > added; echo 3 > d/x")
     assert work.apply(pick=["d", "./added"]).changed == {"added": "A", "d/x": "M"}
     with pytest.raises(ConfigurationError, match="nothing is no changed file"):
@@ -268,7 +230,7 @@ def test_files_can_be_picked_and_work_goes_into_any_clone(world: World, tmp_path
         *(pytest.param(one, marks=pytest.mark.long) for one in ("plain", "separate", "shallow", "detached")),
     ],
 )
-def test_a_branch_has_the_history_and_the_agents_own_commits(world: World, tmp_path: Path, form: str) -> None:
+def test_a_branch_has_the_history_and_the_agents_own_commits(world: DirtyWorld, tmp_path: Path, form: str) -> None:
     work = world.work(
         "sed -i 's/line 3$/J/' t; git commit -qam 'my first'; echo 4 > d/x; git commit -qam 'my second'; echo z > z"
     )
@@ -306,17 +268,7 @@ def test_a_part_of_a_repository_stays_in_its_place_and_submodules_at_their_commi
             place,
             f"git -c protocol.file.allow=always submodule --quiet add {tmp_path}/other sub; git commit -qm sub; echo d > dirty",
         )
-        world = World.__new__(World)
-        world.folder, world.settings = (
-            place,
-            Settings(state_dir=tmp_path / "s", checkouts=tmp_path / f"c-{place.name}", hub=None),
-        )
-        world.copies, world.copy = (
-            Copies(world.settings.checkouts_folder(), JOB),
-            world.settings.checkouts_folder() / AGENT / "w",
-        )
-        world.base = keep_folder(world.settings, place, JOB)
-        world.copies.enter(AGENT, world.copy, [world.base])
+        world = World(tmp_path / f"c-{place.name}", place)
         work = world.work("echo new > new; echo changed > sub/o; git add new; git commit -qm own")
         assert work.changes == {"new": "A", "sub/o": "M"} and sh(world.copy, "git log -1 --format=%s") == "own\n"
         name = work.make_branch(f"of-{place.name}")
