@@ -141,6 +141,26 @@ class AgentSpec(Formatted):
         return str(given.parent.with_name(agent_id) / given.name) if self.is_carried else self.workspace
 
     @property
+    def has_own_copy(self) -> bool:
+        """Whether the agent works on a copy on one host, which its parent merges; the step that finds a beginning makes one without."""
+        return self.isolation != "none" and self.base != "" and not self.is_carried
+
+    @property
+    def begins_repository(self) -> bool:
+        """Whether the agent is the root of a job that works on a repository."""
+        return self.repository is not None and self.parent_id is None
+
+    @property
+    def setup(self) -> Setup | None:
+        """The setup of its checkout."""
+        return self.files.setup if self.files is not None else None
+
+    @property
+    def is_summarized(self) -> bool:
+        """Whether people get summaries of its work; without a model of its own there is nothing to summarize."""
+        return self.summaries and self.definition.asks_model
+
+    @property
     def reading_place(self) -> str:
         """Name of the checkout that the readers of one tree of the job share on a host."""
         return f"{self.job_id}-{self.base[:12]}"

@@ -37,13 +37,15 @@ TABLE = (
 
 
 class StepRow(NamedTuple):
-    """A step of the loop: its name, its place and its condition."""
+    """A step of the loop: its name, its place, and the facts of which one must hold for an agent that may have it."""
 
     name: str
     home: str
     """`module:callable`. It makes the step, or returns None if the agent does not need it."""
-    wanted: Callable[[Any], Any]
-    """Tells from data at hand whether the agent of this `Segment` may have it."""
+    wanted: tuple[str, ...] = ()
+    """Paths of attributes, from the agent's `Segment` on. Without these and a document every agent may have it."""
+    document: str = ""
+    """Kind of a document that travels with the job."""
 
 
 class Capability(NamedTuple):

@@ -137,6 +137,11 @@ class AgentDefinition(BaseModel):
         return not self.command and self.workflow is None
 
     @property
+    def names_servers(self) -> bool:
+        """Report whether it has MCP servers, or tools of some."""
+        return bool(self.servers or self.shared_servers or any("mcp" in entry.lower() for entry in self.tools or ()))
+
+    @property
     def may_be_first(self) -> bool:
         """Report whether a job can start with this type; a `subagent` can be first only if it is read-only."""
         return self.mode != "subagent" or self.read_only

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from swarm.agent.compaction import Compact
@@ -186,17 +187,10 @@ class Step:
 
 # In the order of their turn, before those of capabilities.
 _OWN = (
-    StepRow(
-        "copies",
-        "swarm.runtime.isolation:copy_of",
-        # A copy without a beginning is made by the step that finds one.
-        lambda segment: segment.spec.isolation != "none" and segment.spec.base and not segment.spec.is_carried,
-    ),
-    StepRow("files", "swarm.runtime.shared_checkout:files_of", lambda segment: segment.spec.files),
-    StepRow(
-        "setup", "swarm.runtime.commands:SetupStep", lambda segment: segment.spec.files and segment.spec.files.setup
-    ),
-    StepRow("program", "swarm.runtime.messenger:ProgramStep", lambda segment: segment.spec.definition.command),
+    StepRow("copies", "swarm.runtime.isolation:copy_of", ("spec.has_own_copy",)),
+    StepRow("files", "swarm.runtime.shared_checkout:files_of", ("spec.files",)),
+    StepRow("setup", "swarm.runtime.commands:SetupStep", ("spec.setup",)),
+    StepRow("program", "swarm.runtime.messenger:ProgramStep", ("spec.definition.command",)),
 )
 
 
@@ -208,5 +202,11 @@ def step_rows() -> Sequence[StepRow]:
 
 def make_steps(parts: Parts) -> list[Step]:
     """The steps of one running agent."""
-    found = [load(row.home)(parts) for row in step_rows() if row.wanted(parts.segment)]
+    found = [load(row.home)(parts) for row in step_rows() if _may_have(parts.segment, row)]
     return [step for step in found if step is not None]
+
+
+def _may_have(segment: Segment, row: StepRow) -> bool:
+    if row.document in segment.claim.documents or not (row.wanted or row.document):
+        return True
+    return any(attrgetter(path)(segment) for path in row.wanted)

@@ -13,12 +13,18 @@ import sys
 from collections.abc import Collection, Iterator
 from functools import cache
 from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from swarm.agent.spec import AgentSpec
 from swarm.cli.app import SECTIONS
 from swarm.core.capabilities import ENGINE, TABLE, Capability, StepRow, capabilities, load
+from swarm.core.settings import Settings
+from swarm.definitions.model import AgentDefinition
 from swarm.runtime.additions import OrderPart, WorkerPart
 from swarm.runtime.steps import Step, step_rows
 from tests.fleet import Fleet
@@ -143,6 +149,22 @@ def test_what_acts_for_every_agent_names_no_capability() -> None:
 def test_every_row_leads_to_a_step(row: StepRow) -> None:
     made = load(row.home)
     assert (isinstance(made, type) and issubclass(made, Step)) or made.__name__.endswith("_of")
+
+
+@pytest.mark.parametrize("row", step_rows(), ids=lambda row: row.name)
+def test_every_fact_of_a_row_is_known_of_an_agent(row: StepRow) -> None:
+    definition = AgentDefinition(name="worker", description="Works.", prompt="Work.")
+    given: dict[str, Any] = {
+        "agent_id": "a",
+        "job_id": "j",
+        "prompt": "",
+        "description": "",
+        "model": "m",
+        "workspace": "/tmp",
+    }
+    found = SimpleNamespace(spec=AgentSpec(definition=definition, **given), settings=Settings())
+    for path in row.wanted:
+        attrgetter(path)(found)
 
 
 @pytest.mark.parametrize("one", capabilities().values(), ids=capabilities())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from swarm.core.capabilities import Capability, StepRow
 
 CAPABILITY = Capability(
-    steps=(StepRow("batching", "swarm.capabilities.batching.step:BatchStep", lambda segment: segment.spec.batch),),
+    steps=(StepRow("batching", "swarm.capabilities.batching.step:BatchStep", ("spec.batch",)),),
     order="swarm.capabilities.batching.batches:BatchOfOrder",
     worker="swarm.capabilities.batching.sender:BatchesOfWorker",
 )

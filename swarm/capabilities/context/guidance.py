@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from swarm.agent.entries import Redefined, Started, ToolFinished
 from swarm.capabilities.context.instructions import Instructions
@@ -13,6 +13,14 @@ from swarm.capabilities.context.nested import find_reached, render_reached
 from swarm.definitions.tools import READ
 from swarm.models import Block
 from swarm.runtime.steps import Step
+
+if TYPE_CHECKING:
+    from swarm.runtime.parts import Parts
+
+
+def guidance_of(parts: Parts) -> Guidance | None:
+    """The instruction files as a step of the loop, for an agent whose type reads them."""
+    return Guidance(parts) if parts.segment.spec.definition.instruction_files else None
 
 
 class Guidance(Step):

@@ -8,13 +8,6 @@ from swarm.core.capabilities import Capability, StepRow
 
 if TYPE_CHECKING:
     from swarm.definitions.tools import ToolRow
-    from swarm.runtime.segment import Segment
-
-
-def _wanted(segment: Segment) -> bool:
-    definition = segment.spec.definition
-    named = any("mcp" in entry.lower() for entry in definition.tools or ())
-    return "servers" in segment.claim.documents or bool(definition.servers or definition.shared_servers or named)
 
 
 def _tools() -> tuple[ToolRow, ...]:
@@ -38,7 +31,7 @@ def _tools() -> tuple[ToolRow, ...]:
 
 
 CAPABILITY = Capability(
-    steps=(StepRow("mcp", "swarm.capabilities.mcp.step:Servers", _wanted),),
+    steps=(StepRow("mcp", "swarm.capabilities.mcp.step:Servers", ("spec.definition.names_servers",), "servers"),),
     tools=_tools,
     worker="swarm.capabilities.mcp.host:ServersOfWorker",
     commands={"Agents": {"mcp": "mcp:mcp"}},

@@ -21,9 +21,7 @@ def _tools() -> tuple[ToolRow, ...]:
 
 
 CAPABILITY = Capability(
-    steps=(
-        StepRow("memory", "swarm.capabilities.memory.step:MemoryStep", lambda segment: segment.spec.definition.memory),
-    ),
+    steps=(StepRow("memory", "swarm.capabilities.memory.step:MemoryStep", ("spec.definition.memory",)),),
     tools=_tools,
     order="swarm.capabilities.memory.files:MemoryOfOrder",
     commands={"Agents": {"memory": "memory:memory"}},

@@ -5,9 +5,5 @@ from __future__ import annotations
 from swarm.core.capabilities import Capability, StepRow
 
 CAPABILITY = Capability(
-    steps=(
-        StepRow(
-            "outcome", "swarm.capabilities.outcomes.step:OutcomeStep", lambda segment: segment.spec.definition.outcome
-        ),
-    ),
+    steps=(StepRow("outcome", "swarm.capabilities.outcomes.step:OutcomeStep", ("spec.definition.outcome",)),),
 )

@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from swarm.core.capabilities import Capability, StepRow
 
-if TYPE_CHECKING:
-    from swarm.runtime.segment import Segment
-
-
-def _wanted(segment: Segment) -> bool:
-    return "plugins" in segment.claim.documents
-
-
 CAPABILITY = Capability(
-    steps=(StepRow("plugins", "swarm.capabilities.plugins.step:PluginsStep", _wanted),),
+    steps=(StepRow("plugins", "swarm.capabilities.plugins.step:PluginsStep", document="plugins"),),
     order="swarm.capabilities.plugins.carrying:PluginsOfOrder",
     commands={"Agents": {"plugins": "plugins:plugins"}},
 )

@@ -6,11 +6,7 @@ from swarm.core.capabilities import Capability, StepRow
 
 CAPABILITY = Capability(
     steps=(
-        StepRow(
-            "repositories",
-            "swarm.capabilities.repositories.step:RepositoryStep",
-            lambda segment: segment.spec.repository is not None and segment.spec.parent_id is None,
-        ),
+        StepRow("repositories", "swarm.capabilities.repositories.step:RepositoryStep", ("spec.begins_repository",)),
     ),
     worker="swarm.capabilities.repositories.worker:ForgesOfWorker",
 )

@@ -11,11 +11,6 @@ from swarm.core.capabilities import Capability, StepRow
 
 if TYPE_CHECKING:
     from swarm.definitions.tools import ToolRow
-    from swarm.runtime.segment import Segment
-
-
-def _wanted(segment: Segment) -> bool:
-    return "skills" in segment.claim.documents or bool(segment.spec.definition.skills)
 
 
 def _tools() -> tuple[ToolRow, ...]:
@@ -29,7 +24,7 @@ def _tools() -> tuple[ToolRow, ...]:
 
 
 CAPABILITY = Capability(
-    steps=(StepRow("skills", "swarm.capabilities.skills.step:SkillsStep", _wanted),),
+    steps=(StepRow("skills", "swarm.capabilities.skills.step:SkillsStep", ("spec.definition.skills",), "skills"),),
     tools=_tools,
     order="swarm.capabilities.skills.commands:SkillsOfOrder",
     brought="swarm.capabilities.skills.places:list_brought",

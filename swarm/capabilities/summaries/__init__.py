@@ -5,12 +5,5 @@ from __future__ import annotations
 from swarm.core.capabilities import Capability, StepRow
 
 CAPABILITY = Capability(
-    steps=(
-        # A command agent has no model for a summary.
-        StepRow(
-            "summaries",
-            "swarm.capabilities.summaries.step:SummaryStep",
-            lambda segment: segment.spec.summaries and segment.spec.definition.asks_model,
-        ),
-    ),
+    steps=(StepRow("summaries", "swarm.capabilities.summaries.step:SummaryStep", ("spec.is_summarized",)),),
 )

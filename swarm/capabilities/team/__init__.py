@@ -47,7 +47,7 @@ def _tools() -> tuple[ToolRow, ...]:
 
 
 CAPABILITY = Capability(
-    steps=(StepRow("team", "swarm.capabilities.team.step:TeamStep", lambda segment: segment.spec.limits.max_depth),),
+    steps=(StepRow("team", "swarm.capabilities.team.step:TeamStep", ("spec.limits.max_depth",)),),
     tools=_tools,
     reads="swarm.client.boards",
     commands={"Jobs": {"board": "team:show_board", "pad": "team:show_pad"}},

@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from swarm.core.capabilities import Capability, StepRow
 
-if TYPE_CHECKING:
-    from swarm.runtime.segment import Segment
-
-
-def _wanted(segment: Segment) -> bool:
-    return "variables" in segment.claim.documents
-
-
 CAPABILITY = Capability(
-    steps=(StepRow("variables", "swarm.capabilities.variables.step:VariablesStep", _wanted),),
+    steps=(StepRow("variables", "swarm.capabilities.variables.step:VariablesStep", document="variables"),),
     order="swarm.capabilities.variables.step:VariablesOfOrder",
 )

@@ -22,13 +22,7 @@ def _tools() -> tuple[ToolRow, ...]:
 
 
 CAPABILITY = Capability(
-    steps=(
-        StepRow(
-            "workflow",
-            "swarm.capabilities.workflows.step:WorkflowStep",
-            lambda segment: segment.spec.definition.workflow,
-        ),
-    ),
+    steps=(StepRow("workflow", "swarm.capabilities.workflows.step:WorkflowStep", ("spec.definition.workflow",)),),
     tools=_tools,
     worker="swarm.capabilities.workflows.worker:WorkflowsOfWorker",
     commands={"Agents": {"workflows": "workflows:workflows"}},
