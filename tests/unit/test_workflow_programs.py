@@ -22,14 +22,17 @@ import pytest
 from pydantic import BaseModel
 
 from swarm import Flow, workflow
+from swarm.agent import notes
 from swarm.agent.decision import Advance, RunTools, Settle, SpawnAgents, next_action
 from swarm.agent.entries import Advanced, Prompt, Spawned, Started, ToolFinished, ToolStarted
 from swarm.agent.history import fold
 from swarm.core.errors import CallFailed, ConfigurationError, WorkflowChanged
+from swarm.core.records import Limits
 from swarm.definitions.own.workflow import workflow_of
 from swarm.definitions.sources import Unusable
 from swarm.definitions.workflow_files import make_definition
 from swarm.workflows.native import NativeProgram
+from swarm.workflows.reuse import ends_all
 from swarm.workflows.trial import TriedCall, WorkflowTrial, fail, try_workflow
 from tests.unit.test_life import make_spec
 
@@ -293,6 +296,14 @@ def test_a_workflow_decides_like_any_agent_and_waits_for_none_of_its_calls() -> 
     entries.append(Advanced(dropped=["c.3"]))
     history = fold("a", entries)
     assert next_action(history) == Advance() and [*history.pending] == ["c.0", "c.2"]
+
+
+def test_only_a_refusal_that_all_further_agents_would_meet_pauses_a_run() -> None:
+    limits = Limits(max_agents=5)
+    for text in (notes.too_many(5), notes.TOO_MANY_CHILDREN, notes.NO_ROOM):
+        assert ends_all(ToolFinished(tool_use_id="c.0", text=text, is_error=True), limits)
+        assert not ends_all(ToolFinished(tool_use_id="c.0", text=text), limits)
+    assert not ends_all(ToolFinished(tool_use_id="c.0", text=notes.TOO_DEEP, is_error=True), limits)
 
 
 def test_what_cannot_be_a_workflow_is_told_where_it_is() -> None:
