@@ -30,6 +30,7 @@ from swarm.replay.importer import freeze, import_past
 from swarm.replay.past import read_lines, read_past, write_lines
 from swarm.replay.redaction import Redaction, redact
 from swarm.replay.resumption import Resumption
+from swarm.replay.scenario import make_scenario
 from swarm.replay.shared_state import share_then
 
 GO_ON = "Continue where you stopped."
@@ -47,6 +48,7 @@ def export_job(
         str | None,
         typer.Option("--redact", metavar="WHAT", help="Remove secrets (apparent ones), or words (all texts)."),
     ] = None,
+    scenario: Annotated[bool, typer.Option("--scenario", help="Write the model's replies, to rehearse.")] = False,
 ) -> None:
     """Write a job as JSON lines: its record, agents, journals, mail, outputs and events.
 
@@ -59,6 +61,9 @@ def export_job(
         if redacted is not None:
             past = redact(past, redacted)  # type: ignore[arg-type]
         with _open(output, "wt") as file:
+            if scenario:
+                file.write(make_scenario(redact(past, "secrets")))
+                return
             count = write_lines(past, file.write)
     if output is not None:
         print_note(f"{output}: {past.job_id}, {show_number(count, 'record')}")

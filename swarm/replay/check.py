@@ -31,13 +31,22 @@ class Checked:
 
 def check_requests(past: Past, prices_file: Path | None = None) -> Iterator[Checked]:
     """Compare every agent's requests with the recorded hashes. Raises `JournalError`, `ConfigurationError`."""
+    for agent_id, turn, history, reply in read_replies(past):
+        yield Checked(agent_id, turn, _compare(history, reply, prices_file))
+
+
+def read_replies(past: Past) -> Iterator[tuple[str, int, History, Assistant]]:
+    """Yield each reply of a model: its agent, its number from 1, the history that it was requested with, itself.
+
+    The history is good until the next step. Raises `JournalError`, `ConfigurationError`.
+    """
     for agent_id in past.agents:
         history, turn = History(agent_id), 0
         for entry in past.journal(agent_id):
             # Replies from a program were not requested from a model.
             if isinstance(entry, Assistant) and not (history.spec and history.spec.definition.command):
                 turn += 1
-                yield Checked(agent_id, turn, _compare(history, entry, prices_file))
+                yield agent_id, turn, history, entry
             history.apply(entry)
             if isinstance(entry, Started) and entry.spec.fork is not None and entry.spec.parent_id is not None:
                 history.inherit(

@@ -3,7 +3,7 @@
 Tests of swarm/cli/diff.py, swarm/cli/replay.py, swarm/cli/trials.py, swarm/client/jobs.py, swarm/replay/branch.py,
 swarm/replay/check.py, swarm/replay/comparison.py, swarm/replay/files.py, swarm/replay/resumption.py,
 swarm/replay/past.py, swarm/replay/importer.py, swarm/replay/redaction.py, swarm/replay/redefinition.py,
-swarm/replay/score.py, swarm/replay/shared_state.py, swarm/telemetry/journal_reader.py, swarm/replay/store.py.
+swarm/replay/scenario.py, swarm/replay/score.py, swarm/replay/shared_state.py, swarm/telemetry/journal_reader.py, swarm/replay/store.py.
 """
 
 from __future__ import annotations
@@ -444,3 +444,46 @@ rules:
     new = at_work.swarm.job(made.stdout.splitlines()[0])
     assert new.id != job.id and new.wait(60).text == "went on" and job.view().state == "cancelled"
     wait_for("the server of its model has left", lambda: not running("--until", new.id))
+
+
+def said_by(store: Store, job_id: str) -> list[tuple[str, str]]:
+    """All replies of a job by agent, without the ids of calls."""
+    past = read_past(store, job_id)
+    return sorted(
+        (past.agents[agent].spec["prompt"], json.dumps([{**block, "id": "", "signature": ""} for block in entry.content]))
+        for agent in past.agents
+        for entry in past.journal(agent)
+        if isinstance(entry, Assistant)
+    )  # fmt: skip
+
+
+def test_a_job_makes_a_scenario_that_plays_it_again(at_work: Fleet, tmp_path: Path) -> None:
+    secret = "sk-ant-" + "a1B2" * 12
+    (at_work.workspace / "page.txt").write_text("a page\n")
+    first = at_work.rehearse(f"""
+name: first
+rules:
+  - when: {{prompt: '^find', turn: 0}}
+    reply: {{thinking: where, tools: [{{name: Read, input: {{file_path: {at_work.workspace}/page.txt}}}}]}}
+  - when: {{prompt: '^find'}}
+    reply: {{text: 'found, with {secret}'}}
+  - when: {{turn: 0}}
+    reply:
+      tools:
+        - {{name: Agent, input: {{description: one, prompt: find one}}}}
+        - {{name: Agent, input: {{description: two, prompt: find two}}}}
+  - reply: {{text: both found}}
+""")  # fmt: skip
+    job = at_work.submit("Find both.", first)
+    assert job.wait(30).text == "both found"
+    made = CliRunner().invoke(
+        app, ["export", job.id, "--scenario", "-o", str(tmp_path / "job.yaml")], env=at_work.environment()
+    )
+    assert made.exit_code == 0, made.output
+    scenario = (tmp_path / "job.yaml").read_text()
+    assert secret not in scenario and str(at_work.workspace) not in scenario
+    again = at_work.submit("Find both.", at_work.rehearse(scenario))
+    assert again.wait(30).text == "both found"
+    store = at_work.swarm.store
+    told = [(prompt, words.replace(secret, "[a secret was here]")) for prompt, words in said_by(store, job.id)]
+    assert said_by(store, again.id) == told
