@@ -15,7 +15,6 @@ from swarm.agent.journaled import Condition, Journaled
 from swarm.agent.spec import AgentSpec
 from swarm.core.errors import JournalError
 from swarm.core.formats import NewerFormat, read_document
-from swarm.core.plain import clean
 from swarm.core.records import Charge, EndState, VerdictView
 from swarm.definitions.model import PermissionMode
 from swarm.models import Block
@@ -366,8 +365,8 @@ _ADAPTER: TypeAdapter[Entry] = TypeAdapter(Entry)
 
 
 def encode_entry(entry: Entry) -> str:
-    """Encode an entry for storage. This always succeeds: see `swarm.core.plain`."""
-    return clean(entry).model_dump_json()
+    """Encode an entry in storable form (`swarm.core.plain.clean`) for storage."""
+    return entry.model_dump_json()
 
 
 def decode_entry(data: str | bytes, *, agent_id: str, number: int) -> Entry:

@@ -144,6 +144,8 @@ class Charge(BaseModel, frozen=True):
 
     def scaled(self, share: float) -> Charge:
         """This charge at a share of its price."""
+        if share == 1.0:
+            return self
         return self.charge.model_copy(
             update={"cost_usd": self.cost_usd * share, "estimated_usd": self.estimated_usd * share}
         )

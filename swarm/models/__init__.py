@@ -7,9 +7,10 @@ attempt per call: when and whether to try again is the loop's decision, because 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from swarm.core.records import Usage as Usage
 from swarm.models.facts import NO_FACTS, ModelFacts
@@ -19,7 +20,8 @@ Block = dict[str, Any]
 """A content block in the Messages API's own shape, kept exactly as the API sent it."""
 
 
-class ModelRequest(BaseModel, frozen=True):
+@dataclass(frozen=True)
+class ModelRequest:
     """One model call. For the cached prefix, `system` and `tools` never change in a history."""
 
     model: str
@@ -29,7 +31,7 @@ class ModelRequest(BaseModel, frozen=True):
     """Messages in the API's shape, without cache marks; the adapter places those.
 
     Requests of one conversation that share `kept` give the same list, which only grows at its end."""
-    tools: list[dict[str, Any]] = []
+    tools: list[dict[str, Any]] = field(default_factory=list)
     max_tokens: int = 32_000
     tools_allowed: bool = True
     """False asks for text only (`tool_choice: none`), leaving the tools in the prefix."""
@@ -40,7 +42,7 @@ class ModelRequest(BaseModel, frozen=True):
     """Told facts about the model: the adapter leaves out the refused parts."""
     traceparent: str = ""
     """W3C trace header with the request's span, for the server's traces; no part of the body."""
-    kept: dict[str, Any] = Field(default_factory=dict)
+    kept: dict[str, Any] = field(default_factory=dict)
     """The adapter's state between requests of one conversation, which all share this dict."""
 
 

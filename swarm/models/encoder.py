@@ -46,7 +46,7 @@ def encode_tools(tools: list[dict[str, Any]]) -> bytes:
 
 def describe_prefix(model: str, system: str, tools: list[dict[str, Any]], also: str) -> tuple[str, int]:
     """Name a prefix as the prompt cache distinguishes it, with `also`; and its size in bytes."""
-    head = _head(ModelRequest.model_construct(model=model, system=system, messages=[], tools=tools))
+    head = _head(ModelRequest(model=model, system=system, messages=[], tools=tools))
     key = (model, also, id(head))
     known = _named.get(key)
     if known is None or known[0] is not head:

@@ -61,7 +61,7 @@ def _compare(history: History, reply: Assistant, prices_file: Path | None) -> Li
     if not reply.request_sha or spec is None:
         return "unknown"
     facts = reply.facts or NO_FACTS
-    request = ModelRequest.model_construct(
+    request = ModelRequest(
         model=spec.model,
         system=history.system,
         messages=history.messages,

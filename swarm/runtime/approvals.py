@@ -80,7 +80,8 @@ class Approvals:
         given = call["input"] if isinstance(call["input"], dict) else {}
         looks = self._segment.history.kinds.get(call["name"]) == "look"
         described = _describe(self._segment, call["name"], given, sandboxed=self._toolbox.is_sandboxed())
-        return replace(described, looks=looks, names=self._toolbox.names_of(described.row, given))
+        names = self._toolbox.names_of(described.row, given)
+        return replace(described, looks=looks, names=names) if looks or names else described
 
     def _judge(self, call: Block) -> Judgement:
         return judge(self._describe(call))
@@ -124,6 +125,7 @@ class Approvals:
     def _look(self, call: Block) -> ToolFinished | str:
         """Try a call once where it can have no effect; returns its result, or why that failed."""
         if call["id"] not in self._looked:
+            self._segment.journal.flush()
             argv = None if self._toolbox.is_sandboxed() else find_plain_look(self._describe(call))
             looked = self._toolbox.look(call, argv)
             if isinstance(looked, ToolFinished):

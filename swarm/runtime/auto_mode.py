@@ -58,6 +58,7 @@ class AutoMode:
 
     def _ask(self, call: Block, verdict: Judgement) -> Ruled:
         segment, model = self._segment, ""
+        segment.journal.flush()
         messages = [{"role": "user", "content": self._describe(call, verdict)}]
         try:
             ask = self._side_requests.asker(call["id"], segment.stop.check)

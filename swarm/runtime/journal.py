@@ -1,4 +1,8 @@
-"""An agent's journal as its running segment writes it: entries are stored, then applied."""
+"""An agent's journal as its running segment writes it: entries are stored, then applied.
+
+A reply is held back first, so that one step stores it with its immediate successors: the start of a call, or the results of calls that
+read files. If the process dies in between, the reply is requested again, as after a death just before its own step.
+"""
 
 from __future__ import annotations
 
@@ -59,6 +63,8 @@ class Journal:
         """Unread messages in the mailbox, as of the last write."""
         self.wanted = claim.wanted
         """The conversation summary that a person wants, as JSON, as of the last write."""
+        self._held: list[Entry] = []
+        self._beside_held: Beside = {}
 
     def load(self) -> History:
         """Read the journal from its last cut on. Raises `JournalError`."""
@@ -69,7 +75,8 @@ class Journal:
 
     @property
     def next_number(self) -> int:
-        """The number of the next entry."""
+        """The number of the next entry, for a step that writes it; a held entry is stored first."""
+        self.flush()
         return self.history.length + 1
 
     def stamp(self, entry: EntryT) -> EntryT:
@@ -85,19 +92,36 @@ class Journal:
 
         If they lead to another model call, its slot is requested with them.
         """
-        stamped = [self.stamp(entry) for entry in entries]
-        reservation, beside["next_call"] = self.share.foresee(self.history, stamped)
+        self._write([self.stamp(entry) for entry in entries], beside)
+
+    def hold(self, entry: Entry, **beside: Unpack[Beside]) -> None:
+        """Apply an entry, and store it with the next ones. Call `flush` before longer work."""
+        self.flush()
+        self._held, self._beside_held = [self.stamp(entry)], beside
+        self.history.apply(self._held[0])
+
+    def flush(self) -> None:
+        """Store the held entry, if any."""
+        if self._held:
+            self._write([], {})
+
+    def _write(self, entries: Sequence[Entry], beside: Beside) -> None:
+        reservation, next_call = self.share.foresee(self.history, entries) if entries else (None, None)
+        stored, number = [*self._held, *entries], self.history.length + 1 - len(self._held)
+        effects: Beside = {**_add_up(self._beside_held, beside), "next_call": next_call}
+        # A failed step is not repeated by `flush`: it may have stored these.
+        self._held, self._beside_held = [], {}
         appended = self.store.journals.append(
-            self.claim, self.next_number, stamped, reservation=reservation, most=self._most, **beside
+            self.claim, number, stored, reservation=reservation, most=self._most, **effects
         )
         self.full = appended.full
         self.unread = self.unread if appended.unread is None else appended.unread
         self.wanted = self.wanted if appended.wanted is None else appended.wanted
         if reservation is not None:
             self.share.slot = appended.slot
-        for entry in stamped:
+        for entry in entries:
             self.history.apply(entry)
-        if self._disk is not None and any(self._must_hold(self._disk, entry) for entry in stamped):
+        if self._disk is not None and any(self._must_hold(self._disk, entry) for entry in stored):
             self._disk.wait(self.store.keyspace)
         if self._publish is not None and appended.effect.publish:
             self._publish(appended.effect)
@@ -126,3 +150,11 @@ class Journal:
         appended = self.store.journals.judge_end(self.claim, self.next_number, entry)
         self.unread = self.unread if appended.unread is None else appended.unread
         self.history.apply(entry)
+
+
+def _add_up(held: Beside, later: Beside) -> Beside:
+    """The effects of both, with the later activity if there is one."""
+    if not held:
+        return later
+    sums = (held.get("counters") or Counters()) + (later.get("counters") or Counters())
+    return {**held, **later, "counters": sums, "settle": held.get("settle", False) or later.get("settle", False)}

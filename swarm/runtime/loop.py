@@ -82,13 +82,7 @@ class Loop:
     def run(self) -> Outcome:
         """Run until the agent ends or gives its process back."""
         try:
-            self.journal.load()
-            self.steps = self.parts.steps
-            outcome = self._enter()
-            while outcome is None:
-                self.stop.check()
-                outcome = self._step()
-            return outcome
+            return self._run()
         except AgentCancelled:
             return self._cancelled()
         except NotOwner as error:
@@ -114,6 +108,19 @@ class Loop:
         finally:
             for step in self.steps:
                 step.after_segment()
+
+    def _run(self) -> Outcome:
+        try:
+            self.journal.load()
+            self.steps = self.parts.steps
+            outcome = self._enter()
+            while outcome is None:
+                self.stop.check()
+                outcome = self._step()
+            return outcome
+        finally:
+            # Whatever ends the segment, a reply is paid for.
+            self.journal.flush()
 
     @property
     def history(self) -> History:
@@ -151,7 +158,10 @@ class Loop:
     def _do(self, action: Action) -> Outcome | None:
         for step in self.steps:
             if isinstance(action, step.takes) and (work := step.due(action)) is not None:
+                self.journal.flush()
                 return self._leave() or self._turn(work())
+        if not isinstance(action, RunTools):
+            self.journal.flush()
         match action:
             case CallModel() | Compact():
                 return self._ask_model(action)
@@ -326,6 +336,7 @@ class Loop:
         return parked if isinstance(parked, Waits) else None
 
     def _hand_over(self, why: str, *, last: bool = False) -> HandedOver:
+        self.journal.flush()
         self.segment.publish(self.store.agents.hand_over(self.segment.claim, why, last=last))
         return HandedOver(why)
 

@@ -119,8 +119,7 @@ class ModelCall:
         """Ask for the next reply; journal it or its failure. Raises `Interrupted`, `UnfitWorker`."""
         try:
             room = self.room(reserved)
-            # Built without validation, which would walk the whole conversation and make late turns dearer.
-            request = ModelRequest.model_construct(
+            request = ModelRequest(
                 model=self._spec.model,
                 system=self._history.system,
                 messages=self._history.messages,
@@ -166,8 +165,8 @@ class ModelCall:
             facts=facts if facts is not NO_FACTS else None,
             duration_seconds=seconds,
         )
-        self._journal.append(
-            [entry],
+        self._journal.hold(
+            entry,
             activity=_activity(content),
             counters=Counters(turns=1),
             settle=self.reserves,

@@ -124,6 +124,11 @@ class Segment:
         mode, folders = ceiling.bound_mode(spec.mode), ceiling.bound_folders(spec.folders)
         return spec.model_copy(update={"mode": mode, "after_plan": after, "network": network, "folders": folders})
 
+    @cached_property
+    def workspace(self) -> Path:
+        """The agent's folder, without links."""
+        return Path(self.spec.workspace).resolve()
+
     def keep_below_ceiling(self) -> str:
         """Explain why the agent may not work in its folder, else empty. Reports reductions once."""
         if self.ceiling is UNLIMITED:

@@ -57,7 +57,7 @@ def complete_aside(
 
 
 def _fitting(request: ModelRequest, facts: KnownFacts) -> ModelRequest:
-    return request.model_copy(update={"facts": facts.of(request.model)})
+    return replace(request, facts=facts.of(request.model))
 
 
 def _attempt(

@@ -75,18 +75,20 @@ class Toolbox:
             return result if fitting is result.text else result.model_copy(update={"text": fitting})
 
         finished = self._attempt(call, carry_out)
-        if isinstance(finished, ToolResult):
-            finished = ToolFinished(
-                tool_use_id=call["id"],
-                text=finished.text,
-                is_error=finished.is_error,
-                blocks=finished.blocks,
-                commit=finished.commit,
-                servers=finished.servers,
-            )
         files = {path: at for path, at in context.files_read.items() if known.get(path) != at}
         spent = self._parts.side_requests.spent(call["id"])
-        return finished.model_copy(update={"files": files, "duration_seconds": time.monotonic() - began, **dict(spent)})
+        told: dict[str, Any] = {"files": files, "duration_seconds": time.monotonic() - began, **dict(spent)}
+        if isinstance(finished, ToolFinished):
+            return finished.model_copy(update=told)
+        return ToolFinished(
+            tool_use_id=call["id"],
+            text=finished.text,
+            is_error=finished.is_error,
+            blocks=finished.blocks,
+            commit=finished.commit,
+            servers=finished.servers,
+            **told,
+        )
 
     def look(self, call: Block, argv: list[str] | None) -> ToolFinished | str:
         """Try a shell command where it can have no effect; returns its result or why that failed.
@@ -176,7 +178,7 @@ class Toolbox:
             publish=segment.publish,
             tool_use_id=tool_use_id,
             generation=segment.claim.generation,
-            workspace=Path(segment.spec.workspace).resolve(),
+            workspace=segment.workspace,
             outputs=parts.outputs,
             folders=tuple(folder for given in segment.spec.folders if (folder := Path(given)).is_dir()),
             mode=segment.mode,

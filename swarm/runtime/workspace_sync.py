@@ -91,7 +91,7 @@ class LocalSnapshots(WorkspaceSync):
         """Add a snapshot's commit if possible. Never raises."""
         segment = self.segment
         try:
-            repository = open_snapshots(segment.settings.state_folder(), Path(segment.spec.workspace).resolve())
+            repository = open_snapshots(segment.settings.state_folder(), segment.workspace)
             took = repository.snapshot(repository.tip(), _about(segment))
         except GitFailed as error:
             log.warning("files.not_kept", agent_id=segment.spec.agent_id, why=error)

@@ -22,7 +22,7 @@ from swarm.agent.entries import (
 from swarm.agent.history import History, fold
 from swarm.agent.snapshot import restore
 from swarm.core.errors import JournalError
-from swarm.core.plain import clean, clean_text
+from swarm.core.plain import clean_text
 from swarm.core.records import Charge, Counters, VerdictView
 from swarm.store.keyspace import Keyspace, check_claim, no_agent
 from swarm.store.prefixes import Prefixes
@@ -228,7 +228,7 @@ class JournalStore:
 
     def judge_end(self, claim: Claim, number: int, entry: Verdict) -> Appended:
         """Append a verdict as entry `number`. Raises `NotOwner` or `AgentCancelled` without changing anything."""
-        told = clean(entry).model_dump_json(include=set(VerdictView.model_fields))
+        told = entry.model_dump_json(include=set(VerdictView.model_fields))
         answer = self._keyspace.run("judge_end", claim.agent_id, claim.generation, number, encode_entry(entry), told)
         check_claim(answer, claim)
         if answer[0] != "ok":

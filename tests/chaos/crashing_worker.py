@@ -32,7 +32,7 @@ class Order:
     `carry_over` and, in the middle of that, `read_blob`; or one of a workspace's `Repository`."""
     when: str
     kind: str | None = None
-    """`append` only: the kind of its first entry."""
+    """`append` only: the kind of its first entry, or of the one that is written with a reply."""
     depth: int | None = None
     """Of the agent that does it."""
     prompt: str | None = None
@@ -135,7 +135,8 @@ def _crashing(step: str, do: Callable[..., Any]) -> Callable[..., Any]:
 def _facts(step: str, args: tuple[Any, ...]) -> dict[str, Any]:
     match step:
         case "append":
-            return {**_about(args[0]), "kind": args[2][0].kind}
+            kinds = [entry.kind for entry in args[2]]
+            return {**_about(args[0]), "kind": kinds[kinds[0] == "assistant" and len(kinds) > 1]}
         case "complete":
             return {"conversation": json.dumps(args[0].messages)}
         case "reserve" | "spawn" | "park" | "hand_over" | "finish" | "send_from" | "take" | "judge_end":

@@ -114,7 +114,9 @@ WINDOWS = [
         long=True,
     ),
     Window("the reply is written", Order("append", "after", kind="assistant", depth=1)),
-    Window("before a call with effects is noted", Order("append", "before", kind="tool_started")),
+    Window(
+        "before a reply and its call with effects are noted", Order("append", "before", kind="tool_started"), again=1
+    ),
     Window(
         "a call with effects is noted, not run", Order("append", "after", kind="tool_started"), interrupted=1, effects=1
     ),
@@ -123,9 +125,10 @@ WINDOWS = [
     ),
     Window("an effect is written", Order("append", "after", kind="tool_finished", depth=1)),
     Window(
-        "a call without effects ran, unwritten",
+        "a call without effects ran, unwritten like its reply",
         Order("append", "before", kind="tool_finished", depth=1),
         prompt=READING,
+        again=1,
         effects=0,
     ),
     Window("before the children are made", Order("spawn", "before")),

@@ -23,7 +23,7 @@ from tests.unit.test_models_request import TOOLS, lives, message, real_texts
 def request(messages: list[dict[str, Any]], **fields: Any) -> ModelRequest:
     """As the loop makes it: the list itself, not a copy."""
     given = {"model": "m", "system": "You wörk.", "tools": TOOLS, "messages": messages} | fields
-    return ModelRequest.model_construct(**given)
+    return ModelRequest(**given)
 
 
 def assert_same(encoder: Encoder, messages: list[dict[str, Any]], **fields: Any) -> None:

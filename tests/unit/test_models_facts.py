@@ -6,6 +6,7 @@ Tests of swarm/models/facts.py, swarm/models/request.py.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -105,7 +106,7 @@ REQUEST = ModelRequest(
 
 
 def encode(**facts: Any) -> dict[str, Any]:
-    request = REQUEST.model_copy(update={"facts": ModelFacts(**facts), "kept": {}})
+    request = replace(REQUEST, facts=ModelFacts(**facts), kept={})
     body: dict[str, Any] = json.loads(Encoder().encode(request, max_output=64_000))
     return body
 
@@ -130,6 +131,6 @@ def test_a_message_of_thinking_alone_is_left_out_where_thinking_is_refused() -> 
         {"role": "assistant", "content": REQUEST.messages[1]["content"][:1]},
         REQUEST.messages[2],
     ]
-    request = REQUEST.model_copy(update={"messages": alone, "facts": ModelFacts(lacks=("thinking",)), "kept": {}})
+    request = replace(REQUEST, messages=alone, facts=ModelFacts(lacks=("thinking",)), kept={})
     body = json.loads(Encoder().encode(request, max_output=64_000))
     assert [message["role"] for message in body["messages"]] == ["user", "user"]

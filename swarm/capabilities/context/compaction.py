@@ -148,7 +148,7 @@ class CompactionStep(Step):
             # The previous request, byte for byte, and one block more.
             ask = {"type": "text", "text": summary_request(focus)}
             messages = [*messages[:-1], {**messages[-1], "content": [*messages[-1]["content"], ask]}]
-        request = ModelRequest.model_construct(
+        request = ModelRequest(
             model=plan.model,
             system=history.system,
             messages=messages,

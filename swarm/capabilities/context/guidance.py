@@ -51,7 +51,7 @@ class Guidance(Step):
         return followed
 
     def _follow(self, result: ToolFinished, given: set[str]) -> ToolFinished:
-        found, workspace = self._instructions, Path(self.segment.spec.workspace).resolve()
+        found, workspace = self._instructions, self.segment.workspace
         if found is None:
             return result
         allowed = [path for path in map(Path, result.files) if path.is_relative_to(workspace)]

@@ -70,7 +70,7 @@ class HookStep(Step):
     def __init__(self, parts: Parts, table: HookTable) -> None:
         super().__init__(parts)
         self._segment, self._table = parts.segment, table
-        self._workspace = Path(parts.segment.spec.workspace).resolve()
+        self._workspace = parts.segment.workspace
 
     def due(self, action: Action) -> Callable[[], None] | None:
         due = self._find(find_events(self._segment.history, action))
