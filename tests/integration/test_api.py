@@ -292,4 +292,4 @@ def test_its_document_is_valid_and_names_every_path(client: Client) -> None:
     validate(document)
     operations = [operation for path in document["paths"].values() for operation in path.values()]
     assert len({operation["operationId"] for operation in operations}) == len(operations) >= 17
-    assert {"prompt", "workspace"} == set(document["components"]["schemas"]["NewJob"]["required"])
+    assert {"prompt"} == set(document["components"]["schemas"]["NewJob"]["required"])
