@@ -138,7 +138,9 @@ def run_agent(self: AgentTask, payload: object) -> FlowerRow:
 
 def _run(task: AgentTask, runtime: process.Runtime, known: Payload, stop: Stop) -> FlowerRow:
     agent_id, patience = known.agent, _Patience(stop)
-    store = runtime.store.outlasting(Outage(patience.tell, who=agent_id, check=patience.check, answered=True))
+    # The worker has received this task, so its password is good.
+    outage = Outage(patience.tell, who=agent_id, check=patience.check, has_answered=lambda: True)
+    store = runtime.store.outlasting(outage)
     if process.serves(known.job):
         # The claim itself includes all checks.
         claim = store.agents.claim(agent_id, process.worker_name(), runtime.settings.lease_seconds, known.told())

@@ -27,7 +27,7 @@ from swarm.client.ends import LOOK_SECONDS
 from swarm.client.event_feed import EventFeed
 from swarm.core.records import Event, JobView, read_event
 from swarm.core.settings import Settings
-from swarm.store.outage import Outage, follow_async
+from swarm.store.outage import follow_async
 from swarm.store.streams import AsyncStreams
 from swarm.streaming.events import StreamEvent
 
@@ -99,7 +99,7 @@ class Job(_OnThread):
             # The end may have been trimmed, or the job may have expired meanwhile.
             return found, not found and await asyncio.to_thread(self._sync._has_ended, told=over)
 
-        async for found, ended in follow_async(Outage(self._swarm.sync.tell, who=self.id), ask, _AWAY_SECONDS):
+        async for found, ended in follow_async(self._sync._outage, ask, _AWAY_SECONDS):
             if ended:
                 return
             over = over and bool(found)
@@ -129,7 +129,7 @@ class Job(_OnThread):
         with self._swarm.sync.ends.watching(self.id, lambda: loop.call_soon_threadsafe(bell.set)):
             try:
                 async with asyncio.timeout(timeout_seconds):
-                    async for view in follow_async(Outage(self._swarm.sync.tell, who=self.id), ask, _AWAY_SECONDS):
+                    async for view in follow_async(self._sync._outage, ask, _AWAY_SECONDS):
                         if view.ended:
                             return view
             except TimeoutError:
@@ -160,8 +160,7 @@ class Map(_OnThread):
             found = (await self._swarm.streams.wait({name: after}, _BLOCK_SECONDS)).get(name, [])
             return (found, *await self._interpret(found))
 
-        outage = Outage(self._swarm.sync.tell, who=self.id)
-        async for found, results, over in follow_async(outage, ask, _AWAY_SECONDS):
+        async for found, results, over in follow_async(self._sync._outage, ask, _AWAY_SECONDS):
             after = found[-1][0] if found else after
             for result in results:
                 yield result

@@ -15,7 +15,7 @@ from swarm.core.errors import JobLost, UnknownAgent
 from swarm.core.ids import root_agent_id
 from swarm.core.records import AgentView, Event, JobView, read_event
 from swarm.mailbox import USER
-from swarm.store.outage import Outage, follow
+from swarm.store.outage import follow
 
 if TYPE_CHECKING:
     from swarm.capabilities.team.board import Board, TaskTexts, TaskView
@@ -41,7 +41,7 @@ class Job(Messages):
     """A handle on one job, including its person's correspondence."""
 
     def __init__(self, swarm: Swarm, job_id: str, *, warnings: Sequence[str] = (), new: bool = False) -> None:
-        super().__init__(swarm.store, job_id, swarm.publish, Outage(swarm.tell, who=job_id))
+        super().__init__(swarm.store, job_id, swarm.publish, swarm.store.outage(swarm.tell, job_id))
         self._swarm = swarm
         self.warnings = list(warnings)
         """Entries of settings files that could not be used at submission."""

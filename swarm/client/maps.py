@@ -28,7 +28,7 @@ from swarm.core.settings import Settings
 from swarm.mailbox import USER
 from swarm.permissions.ceiling import UNLIMITED, Ceiling, Privileges
 from swarm.store.fields import agent_fields, job_fields
-from swarm.store.outage import Outage, follow
+from swarm.store.outage import follow
 from swarm.store.prefixes import digest_of
 from swarm.workspace.checkouts import place_checkout
 
@@ -50,7 +50,7 @@ class Map:
     def __init__(self, swarm: Swarm, map_id: str, *, warnings: Sequence[str] = ()) -> None:
         self._swarm, self.id = swarm, map_id
         self._maps = Maps(swarm.store.keyspace)
-        self._outage = Outage(swarm.tell, who=map_id)
+        self._outage = swarm.store.outage(swarm.tell, map_id)
         self.warnings = list(warnings)
         """Entries of settings files that could not be used at submission."""
 

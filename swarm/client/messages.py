@@ -57,7 +57,7 @@ class Messages:
         self, store: Store, job_id: str, tell: Callable[[Signals], None], outage: Outage | None = None
     ) -> None:
         self._store, self.id, self._tell = store, job_id, tell
-        self._outage = outage or Outage(lambda what: None, who=job_id)
+        self._outage = outage or store.outage(lambda what: None, job_id)
 
     @property
     def _recalled(self) -> Store:

@@ -35,7 +35,6 @@ from swarm.permissions.ceiling import UNLIMITED, Ceiling, Privileges
 from swarm.permissions.modes import AFTER_PLAN, MODES
 from swarm.store.connection import connect, hide_password, redis_url
 from swarm.store.external_events import KEEP_SECONDS, ExternalEvent, ExternalEvents
-from swarm.store.outage import Outage
 from swarm.store.questions import Questions
 from swarm.store.store import Store
 from swarm.store.values import Signals
@@ -83,7 +82,7 @@ class Swarm:
     def outlasting(self, job_id: str) -> Swarm:
         """A client for watching one job: every call waits for an unavailable Redis, and reports that in the job's name."""
         waiting = copy.copy(self)
-        waiting.store = self.store.outlasting(Outage(self.tell, who=job_id, answered=True))
+        waiting.store = self.store.outlasting(self.store.outage(self.tell, job_id))
         return waiting
 
     def within(self, ceiling: Ceiling) -> Swarm:

@@ -27,6 +27,7 @@ from redis.sentinel import Sentinel, SentinelConnectionPool
 
 from swarm.core.errors import ConfigurationError, RedisFull, RedisUnavailable
 from swarm.core.settings import Settings
+from swarm.store.outage import AnsweredClient
 from swarm.store.server import NAME_RIGHTS, OLDEST_VERSION, is_unknown_command, lacks_right, read_usable
 
 SOCKET_TIMEOUT_SECONDS = 6.0
@@ -174,7 +175,7 @@ def connect(
     url = redis_url(target) if isinstance(target, Settings) else target
     # A timeout is not retried: the command may still be running on the server.
     retry = Retry(ExponentialWithJitterBackoff(cap=0.5, base=0.05), retries, (redis.ConnectionError,))
-    client: redis.Redis = _make_client(url, timeout_seconds, redis.Redis, Sentinel, retry=retry)
+    client: redis.Redis = _make_client(url, timeout_seconds, AnsweredClient, Sentinel, retry=retry)
     return client
 
 
@@ -202,7 +203,7 @@ def _make_client(url: str, timeout_seconds: float, kind: Any, sentinel: Any, **h
             "socket_keepalive_options": keepalive_options(),
         }
     if scheme == "sentinel":
-        return _connect_to_group(_parse_sentinel(url), options, sentinel)
+        return _connect_to_group(_parse_sentinel(url), options, sentinel, kind)
     try:
         return kind.from_url(url, **options)
     except (ValueError, TypeError) as error:
@@ -266,15 +267,16 @@ def explained(client: redis.Redis) -> Iterator[None]:
         raise error
 
 
-def _connect_to_group(group: _Group, options: dict[str, Any], kind: Any) -> Any:
+def _connect_to_group(group: _Group, options: dict[str, Any], sentinels: Any, kind: Any) -> Any:
     sentinel_options: dict[str, Any] = {
         "socket_timeout": _CONNECT_TIMEOUT_SECONDS,
         "socket_connect_timeout": _CONNECT_TIMEOUT_SECONDS,
     }
     if group.sentinel_password:
         sentinel_options["password"] = group.sentinel_password
-    sentinel = kind(group.hosts, sentinel_kwargs=sentinel_options)
-    return sentinel.master_for(group.service, db=group.db, username=group.username, password=group.password, **options)
+    sentinel = sentinels(group.hosts, sentinel_kwargs=sentinel_options)
+    login = {"username": group.username, "password": group.password}
+    return sentinel.master_for(group.service, redis_class=kind, db=group.db, **login, **options)
 
 
 def _describe(client: redis.Redis) -> tuple[str, str]:

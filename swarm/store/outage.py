@@ -53,9 +53,9 @@ def is_away(error: BaseException) -> bool:
 
 
 class Outage:
-    """One client's outages: the current one's duration, and the function that reports them. Thread-safe.
+    """The outages of one task of a client: the current one's duration, and the function that reports them. Thread-safe.
 
-    A client that Redis has `answered` once has a good password, so a refused one is an outage for it, too.
+    A client that Redis `has_answered` once has a good password, so a refused one is an outage for all its tasks.
     """
 
     def __init__(
@@ -64,9 +64,9 @@ class Outage:
         *,
         who: str,
         check: Callable[[], None] = lambda: None,
-        answered: bool = False,
+        has_answered: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._tell, self._who, self._check, self._answered = tell, who, check, answered
+        self._tell, self._who, self._check, self._has_answered = tell, who, check, has_answered
         self._lock = threading.Lock()
         self._since: float | None = None
         self._told_at = 0.0
@@ -85,13 +85,12 @@ class Outage:
 
     def bear(self, error: BaseException) -> None:
         """Record an outage; raise the error if it is none."""
-        if not is_away(error) and not (self._answered and isinstance(error, _REFUSED)):
+        if not is_away(error) and not (isinstance(error, _REFUSED) and self._has_answered()):
             raise error
         self.note(error)
 
     def over(self) -> None:
         """Record an answered command."""
-        self._answered = True
         if self._since is None:
             return
         with self._lock:
@@ -148,6 +147,18 @@ async def follow_async(
             continue
         outage.over()
         yield answer
+
+
+class AnsweredClient(redis.Redis):
+    """A client that knows whether Redis has answered it, and so has accepted its password."""
+
+    answered = False
+
+    def parse_response(self, connection: Any, command_name: Any, **options: Any) -> Any:
+        """Read a command's answer."""
+        answer = super().parse_response(connection, command_name, **options)  # type: ignore[no-untyped-call]
+        self.answered = True
+        return answer
 
 
 class RetryingClient(redis.Redis):

@@ -59,6 +59,11 @@ class Store:
     def _share(self, keyspace: Keyspace, prefixes: Prefixes, open_objects: Callable[[], Objects | None]) -> None:
         self.keyspace, self.prefixes, self.open_objects = keyspace, prefixes, open_objects
 
+    def outage(self, tell: Callable[[str], None], who: str) -> Outage:
+        """The outages of one of this client's tasks; see `Outage`."""
+        client = self.keyspace.no_retry
+        return Outage(tell, who=who, has_answered=lambda: getattr(client, "answered", False))
+
     def outlasting(self, outage: Outage) -> Self:
         """A store whose commands wait until Redis is back, for as long as `outage` allows."""
         waiting = type(self).__new__(type(self))
