@@ -7,6 +7,7 @@ kind or format it does not know (`JournalError`) and leaves the agent to a newer
 
 from __future__ import annotations
 
+from operator import not_
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -171,6 +172,8 @@ class Advanced(Journaled):
     notes: list[Note] = []
     spent_usd: float = 0.0
     spent_tokens: int = 0
+    allowances: dict[str, float] = Field(default={}, exclude_if=not_)
+    """Dollars that agents have used of each allowance that the program has given."""
 
 
 class Parked(Journaled):

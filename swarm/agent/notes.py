@@ -138,6 +138,7 @@ TOO_MANY_CHILDREN = (
     "Have one of yours start it, or do the work yourself."
 )
 TOO_DEEP = "The nesting limit is reached: you cannot start agents. Do the work yourself."
+ALLOWANCE_USED = "its workflow's allowance"
 NO_ROOM = "The fleet's memory is nearly full, so no new agent can start now. Do the work yourself, or try again later."
 NO_TEAM = (
     "There is no team for teammates to join: found one with TeamCreate first, or start an agent without `teammate`."

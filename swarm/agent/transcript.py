@@ -67,7 +67,8 @@ class Narrator:
         self._calls.update({call.call: call for call in made})
         said = [Passage(text=f"{note.kind}: {note.text}", form="plain") for note in entry.notes]
         fates = [Fate(call=call_id, outcome="given up") for call_id in entry.dropped]
-        return Item(kind="reply", title="the program continues", parts=[*said, *made], fates=fates)
+        facts = {"tool_calls": [{"tool_use_id": one["id"], **one} for one in entry.calls]}
+        return Item(kind="reply", title="the program continues", parts=[*said, *made], fates=fates, facts=facts)
 
     def _redefined(self, entry: e.Redefined) -> Item:
         return self._started(entry, "continues with another definition")

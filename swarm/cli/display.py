@@ -41,6 +41,7 @@ _IDLE_CHECK_SECONDS = 3.0
 _ABOVE = frozenset({"message", "bounded", "server", "held"})
 """Event kinds shown above the tree."""
 _WORTH_A_LINE = _ABOVE | {
+    "note",
     *("job_started", "spawned", "ended", "rescued", "resumed", "board", "denied", "hooked", "verdict", "summary"),
 }
 
@@ -165,7 +166,8 @@ class TreeDisplay(Display):
     def show(self, events: Sequence[Event]) -> None:
         """Redraw after new events or a clock tick; messages to the person stay above the tree."""
         for event in events:
-            if event.kind in _ABOVE and (line := self._lines.describe(event)):
+            above = event.kind in _ABOVE or event.fields.get("sort") == "log"
+            if above and (line := self._lines.describe(event)):
                 self._console.print(line, soft_wrap=True)
         if events:
             self._look(events)

@@ -15,6 +15,7 @@ from swarm.streaming.events import (
     MessageSent,
     ModelFailed,
     Notice,
+    ProgramCalls,
     Prompt,
     QuestionAsked,
     QuestionClosed,
@@ -27,6 +28,7 @@ _LONG = 200
 _LONGEST = 1_000
 """Maximum characters of a message to the person; `_LONG` applies to other texts."""
 _NOTICES = {
+    "note": "{sort}: {text}",
     "denied": "denied {call}: {why}",
     "hooked": "hook on {event}: {why}",
     "verdict": "{by} of attempt {attempt}: {summary}",
@@ -64,6 +66,8 @@ def _describe(event: StreamEvent) -> str:
             return "" if event.purpose == "task" else f"is told: {one_line(event.text, _LONG)}"
         case Reply():
             return _describe_reply(event)
+        case ProgramCalls():
+            return f"calls {one_line(', '.join(call.name for call in event.tool_calls), _LONG)}"
         case ToolResult():
             return f"{event.name} {'failed' if event.is_error else 'returned'}: {one_line(event.text, _LONG)}"
         case ModelFailed():

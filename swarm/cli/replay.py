@@ -238,6 +238,7 @@ def resume(
     script: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Of a workflow: another program, .py, .js or .mjs.")
     ] = None,
+    only_plan: Annotated[bool, typer.Option("--plan", help="Of a workflow: tell its plan; start nothing.")] = False,
 ) -> None:
     """Continue an ended job with fresh limits; a cancelled one continues as a new job, from its last turn.
 
@@ -248,11 +249,19 @@ def resume(
         view = found.view()
         if swarm.store.agents.spec(view.root_id).definition.workflow is not None:
             continue_workflow(
-                swarm, found, retry_failed=retry_failed, max_agents=agents, script=script, scenario=rehearse
+                swarm,
+                found,
+                retry_failed=retry_failed,
+                max_agents=agents,
+                script=script,
+                scenario=rehearse,
+                only_plan=only_plan,
             )
             return
-        if retry_failed or agents is not None or script is not None:
-            raise ConfigurationError(f"{found.id} is no workflow; --retry-failed, --agents and --script are for one")
+        if retry_failed or agents is not None or script is not None or only_plan:
+            raise ConfigurationError(
+                f"{found.id} is no workflow; --retry-failed, --agents, --script and --plan are for one"
+            )
         if not view.ended:
             raise ConfigurationError(
                 f"{found.id} is still running; `swarm attach {found.id}` watches it, `swarm send` writes to it"

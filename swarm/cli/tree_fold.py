@@ -14,17 +14,19 @@ from swarm.streaming.live.rows import Row
 
 @dataclass(frozen=True)
 class TreeLine:
-    """One line: an agent, or a summary of several."""
+    """One line: an agent, a phase of a workflow, or a summary of several agents."""
 
     trunk: tuple[bool, ...]
     """Whether more siblings follow, per level from the top to the row's own."""
     agent: Row | None = None
     below: int = 0
-    """Number of agents folded into the line of `agent`."""
+    """Number of agents folded into the line of `agent` or `phase`."""
     tokens: int = 0
     cost: str = ""
     """Cost of the agent and its folded agents, formatted."""
     summary: str = ""
+    phase: str = ""
+    """The title of a phase, whose `summary` counts its agents."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ def fold_tree(agents: Sequence[Row], room: int | None = None) -> list[TreeLine]:
             return rows
     assert room is not None
     kept = rows[: max(1, room - 1)]
-    shown = sum(1 + row.below for row in kept if row.agent is not None)
+    shown = sum((row.agent is not None) + row.below for row in kept)
     return [*kept, TreeLine((), summary=f"and {len(agents) - shown} more")][: max(1, room)]
 
 
@@ -102,8 +104,33 @@ class _Tree:
             yield TreeLine(trunk, agent, self._below[own], self._tokens[own], show_money(self._costs[own]))
             return
         yield TreeLine(trunk, agent, 0, agent["tokens"], show_money(_money(agent)))
-        shown, folded = self._choose(self._children[agent["id"]], folding)
-        last = len(shown) + len(folded) - 1
+        phases: dict[str, list[Row]] = defaultdict(list)
+        for child in self._children[agent["id"]]:
+            phases[child["phase"]].append(child)
+        alone = phases.pop("", [])
+        yield from self._siblings(alone, trunk, folding, more=bool(phases))
+        for number, (title, children) in enumerate(phases.items(), 1):
+            yield from self._phase(title, children, (*trunk, number < len(phases)), folding)
+
+    def _phase(self, title: str, children: list[Row], trunk: tuple[bool, ...], folding: _Folding) -> Iterator[TreeLine]:
+        """Yield a phase's line, with its sums, and its agents unless all have ended and are folded."""
+        ended = sum(child["ended"] for child in children)
+        folded = folding.ended_branches and ended == len(children)
+        below = sum(1 + self._below[child["id"]] for child in children) if folded else 0
+        cost = show_money(sum((self._costs[child["id"]] for child in children), Counters()))
+        tokens = sum(self._tokens[child["id"]] for child in children)
+        failed = sum(child["state"] in ("failed", "timed_out") for child in children)
+        told = f"{ended} of {len(children)}" + (f", {failed} failed" if failed else "")
+        yield TreeLine(trunk, None, below, tokens, cost, told, title)
+        if not folded:
+            yield from self._siblings(children, trunk, folding)
+
+    def _siblings(
+        self, children: list[Row], trunk: tuple[bool, ...], folding: _Folding, *, more: bool = False
+    ) -> Iterator[TreeLine]:
+        """Yield the lines of siblings; `more` lines of their parent follow."""
+        shown, folded = self._choose(children, folding)
+        last = len(shown) + len(folded) - 1 + more
         for number, summary in enumerate(folded):
             yield TreeLine((*trunk, number < last), summary=summary)
         for number, child in enumerate(shown, len(folded)):

@@ -86,8 +86,8 @@ class Drawing:
         lines = []
         for row, told, agent_id in zip(rows, cells, ids, strict=True):
             line, used = self._head(row, None if width is None else room)
-            if row.agent is not None:
-                aside = self._aside(row.agent) if width is None else ""
+            if row.agent is not None or row.phase:
+                aside = self._aside(row.agent) if row.agent is not None and width is None else ""
                 line.append(" " * (room - used))
                 line.append("".join("  " + told[at].rjust(widths[at]) for at in kept))
                 line.append("".join(f"  {text}" for text in (agent_id, aside) if text))
@@ -99,7 +99,7 @@ class Drawing:
     def _cells(self, row: TreeLine) -> list[str]:
         agent = row.agent
         if agent is None:
-            return ["", "", "", ""]
+            return ["", f"{show_count(row.tokens)} tok", row.cost, ""] if row.phase else ["", "", "", ""]
         started, ended = agent["started_at"], agent["ended_at"] or self.now
         took = "" if started is None else show_duration(ended - started)
         return [show_number(agent["turns"], "turn"), f"{show_count(row.tokens)} tok", row.cost, took]
@@ -108,6 +108,12 @@ class Drawing:
         """Draw name and activity in `room` cells, and return the used cells; without `room`, only the name."""
         line = Text(_guide(row.trunk, unicode=self.unicode), style="dim")
         agent = row.agent
+        if row.phase:
+            told = f"  {row.summary}"
+            title = one_line(row.phase, 80)
+            title = title if room is None else cut(title, room - line.cell_len - len(told))
+            line.append(title, style="not dim bold").append(told)
+            return line, line.cell_len
         if agent is None:
             text = ("… " if self.unicode else "... ") + row.summary
             line.append(text if room is None else cut(text, room - line.cell_len), style="dim")

@@ -21,6 +21,7 @@ from swarm.streaming.events import (
     MessageSent,
     ModelFailed,
     Notice,
+    ProgramCalls,
     Prompt,
     QuestionAsked,
     QuestionClosed,
@@ -95,7 +96,10 @@ class EventFeed:
 
     def _tell_item(self, seq: int, item: Item, about: dict[str, Any]) -> Iterator[StreamEvent]:
         about = {**about, "seq": seq, "at": item.at}
-        if made := _TOLD.get(item.kind):
+        if item.kind == "reply" and "model" not in item.facts:
+            if item.facts["tool_calls"]:
+                yield ProgramCalls(**about, **item.facts)
+        elif made := _TOLD.get(item.kind):
             yield made(**about, **item.facts)
         elif item.kind == "cut":
             yield Notice(**about, kind="compacted", about=item.facts)
@@ -114,7 +118,12 @@ class EventFeed:
                 return JobStarted(**about, title=view.title, workspace=view.workspace, rehearsed=view.rehearsed)
             case "spawned":
                 agent = self._agents[event.agent_id]
-                told = {"definition": agent.definition, "model": agent.model, "depth": agent.depth}
+                told = {
+                    "definition": agent.definition,
+                    "model": agent.model,
+                    "depth": agent.depth,
+                    "phase": agent.phase,
+                }
                 return AgentSpawned(**about, parent_id=agent.parent_id or "", **told)
             case "message":
                 return self._tell_message(event, about)

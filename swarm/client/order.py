@@ -112,6 +112,8 @@ class Order(StepOrder):
     """A single job."""
 
     _: KW_ONLY
+    workflow: bool = False
+    """Have a planner write a workflow for the task, and ask before it runs unless the mode is bypassPermissions."""
     idempotency_key: str | None = None
     """Key for repeats: an order sent again with it starts no second job."""
     on_end: TaskSignature | None = None

@@ -31,6 +31,7 @@ from swarm.definitions.mcp.lacks import NO_EXTRA
 from swarm.definitions.mentions import split_address
 from swarm.definitions.model import AgentDefinition, Isolation, Outcome, PermissionMode
 from swarm.definitions.setups import Setup
+from swarm.definitions.tools import WORKFLOW
 from swarm.models import Usage
 from swarm.models.catalogue import cost_usd, resolve_model
 from swarm.permissions.ceiling import UNLIMITED, Ceiling, Privileges
@@ -44,6 +45,8 @@ from swarm.workspace.checkouts import place_checkout
 from swarm.workspace.home import refuse_home
 
 DEFAULT_MODE: PermissionMode = "acceptEdits"
+PLANNER = "flow-planner"
+"""Type of the agent that writes workflows."""
 """Agents edit the workspace and run commands inside the sandbox; anything beyond needs approval."""
 BATCH_AGENT = "answer"
 MAX_PROMPT_BYTES = 4 * 1024 * 1024
@@ -91,6 +94,8 @@ def prepare_order(
     folder = find_workspace(order.workspace) if repository is None else place_repository(repository, job_id, settings)
     ceiling.hold(_wanted_by(order, "" if repository else folder))
     _check(order, folder)
+    if order.workflow:
+        order = _plan_workflow(order)
     read = partial(gather, folder, settings, allow=order.allow, ask=order.ask, deny=order.deny, home=home)
     found, declined = read(), False
     if trust is not None and found.grants and not found.trusted:
@@ -287,10 +292,18 @@ def _place_workspace(folder: Path, job_id: str, settings: Settings, isolation: I
     return place_checkout(settings.checkouts_folder(), root_agent_id(job_id), folder.name)
 
 
+def _plan_workflow(order: Order) -> Order:
+    """Return the order for the planner of workflows, whose program a person approves."""
+    if order.agent not in (None, PLANNER):
+        raise ConfigurationError(f"--workflow begins with {PLANNER}, not with {order.agent}; omit one of them")
+    asks = () if order.mode == "bypassPermissions" else (WORKFLOW,)
+    return replace(order, agent=PLANNER, ask=(*order.ask, *asks))
+
+
 def check_prompt(prompt: str) -> None:
     """Raise `ConfigurationError` for a prompt that no job can have."""
     if not prompt.strip():
-        raise ConfigurationError("the prompt is empty; describe the task")
+        raise ConfigurationError("the prompt is empty; describe the task, or give a workflow its arguments: {}")
     try:
         size = len(prompt.encode())
     except UnicodeEncodeError:

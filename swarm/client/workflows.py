@@ -1,11 +1,11 @@
-"""Read a workflow's calls, and continue an ended one as a new job that reuses its results."""
+"""Continue an ended workflow as a new job that reuses its results."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from swarm.agent.entries import Advanced, ToolFinished
 from swarm.agent.spec import AgentSpec
 from swarm.client.order import Order
 from swarm.client.preparation import prepare_order
@@ -14,7 +14,9 @@ from swarm.client.swarm import Swarm
 from swarm.core.errors import ConfigurationError
 from swarm.core.records import JobView
 from swarm.definitions.model import AgentDefinition
+from swarm.definitions.tools import SPAWN
 from swarm.workflows.reuse import RunPlan, plan_run, reuse_of
+from swarm.workflows.trial import TriedCall
 
 
 class Continuing(NamedTuple):
@@ -22,6 +24,10 @@ class Continuing(NamedTuple):
 
     prepared: PreparedJob
     plan: RunPlan
+    paid_usd: float
+    """Known cost of the agents whose results are reused."""
+    expected_usd: float | None
+    """Expected cost of the calls that it begins with, by that of the earlier agents; None if unknown."""
 
 
 def prepare_continuing(
@@ -41,13 +47,30 @@ def prepare_continuing(
         raise ConfigurationError(f"{view.id} is no workflow; `swarm send {view.id} TEXT` continues its first agent")
     if not view.ended:
         raise ConfigurationError(f"{view.id} is still at work; `swarm cancel {view.id}` ends it and keeps its results")
-    lived = swarm.store.journals.history(view.root_id).lived
-    reuse = reuse_of(view.id, lived, spec.limits, retry_failed=retry_failed)
+    history = swarm.store.journals.history(view.root_id)
+    reuse = reuse_of(view.id, history.lived, spec.limits, retry_failed=retry_failed)
     prepared = prepare_order(_order_again(spec, max_agents), swarm.settings, ceiling=swarm.ceiling)
     if definition is not None:
         prepared = replace(prepared, spec=prepared.spec.model_copy(update={"definition": definition}))
     plan = plan_run(prepared.spec.definition, spec.prompt, reuse)
-    return Continuing(replace(prepared, earlier={"reuse": reuse.model_dump_json()}), plan)
+    costs = _read_costs(swarm, history.spawned)
+    paid = sum(costs.get(one.tool_use_id, 0.0) for one in reuse.results)
+    prepared = replace(prepared, earlier={"reuse": reuse.model_dump_json()})
+    return Continuing(prepared, plan, paid, expect_cost(plan.calls, costs))
+
+
+def _read_costs(swarm: Swarm, spawned: Mapping[str, str]) -> dict[str, float]:
+    """Read the known cost of each call's agent and all below it."""
+    found = zip(spawned, swarm.store.agents.find(list(spawned.values())), strict=True)
+    return {call_id: one.subtree_cost_usd or 0.0 for call_id, one in found if one is not None}
+
+
+def expect_cost(calls: Sequence[TriedCall], costs: Mapping[str, float]) -> float | None:
+    """Estimate the cost of calls: each costs as much as before, or as the earlier ones on average."""
+    if not costs:
+        return None
+    mean = sum(costs.values()) / len(costs)
+    return sum(costs.get(call.id, mean) for call in calls if call.tool == SPAWN)
 
 
 def _order_again(spec: AgentSpec, max_agents: int | None) -> Order:
@@ -62,37 +85,3 @@ def _order_again(spec: AgentSpec, max_agents: int | None) -> Order:
         mode=spec.mode,
         network=spec.network,
     )
-
-
-class WorkflowCall(NamedTuple):
-    """One call of a workflow."""
-
-    phase: str
-    tool: str
-    label: str
-    """The agent's purpose, or the call's first parameter."""
-    state: str
-    """`at work`, `done`, `failed`, or `given up` by the program."""
-    agent: str
-    """Id of the agent, if the call started one."""
-
-
-def read_calls(swarm: Swarm, agent_id: str) -> list[WorkflowCall]:
-    """Return a workflow's calls, in order. Raises `ConfigurationError` for another agent."""
-    if swarm.store.agents.spec(agent_id).definition.workflow is None:
-        raise ConfigurationError(f"{agent_id} is no workflow; `swarm transcript` shows other agents")
-    history = swarm.store.journals.history(agent_id)
-    results = {one.tool_use_id: one for one in history.lived if isinstance(one, ToolFinished)}
-    dropped = {one for entry in history.lived if isinstance(entry, Advanced) for one in entry.dropped}
-    rows, phase = [], ""
-    for entry in history.lived:
-        if not isinstance(entry, Advanced):
-            continue
-        phase = next((note.text for note in reversed(entry.notes) if note.kind == "phase"), phase)
-        for call in entry.calls:
-            done, given = results.get(call["id"]), call["input"]
-            state = "at work" if done is None else "failed" if done.is_error else "done"
-            state = "given up" if call["id"] in dropped else state
-            label = str(given.get("description") or next(iter(given.values()), ""))
-            rows.append(WorkflowCall(phase, call["name"], label, state, history.spawned.get(call["id"], "")))
-    return rows

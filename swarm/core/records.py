@@ -272,6 +272,8 @@ class AgentView(_View):
     unserved: str = ""
     """Why no worker can run this queued agent; known only if somebody has checked."""
     activity: str = ""
+    phase: str = ""
+    """The phase of the workflow that started the agent."""
     summary: str = ""
     """A small model's line about current work, if requested; removed at the end."""
     queued_at: float | None = None

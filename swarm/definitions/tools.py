@@ -165,6 +165,9 @@ EDIT, READ, SHELL = "Edit", "Read", "Bash"
 SPAWN, QUESTION, EVENT, MESSAGE = "Agent", "AskUserQuestion", "WaitFor", "SendMessage"
 """Tools that workflows call: they start an agent, ask the person, wait for an event, write to an agent."""
 
+WORKFLOW = "Workflow"
+"""The tool that starts workflows."""
+
 # fmt: off
 _BUILTIN = (
     ToolRow(READ, Kind.LOOK, "swarm.tools.read:READ", "file_path", "read", aliases="readfile view viewfile cat notebookread"),

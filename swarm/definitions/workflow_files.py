@@ -12,6 +12,8 @@ from swarm.definitions.model import AgentDefinition, WorkflowProgram
 from swarm.definitions.sources import ReadResult, Unusable, read_text, show_path
 
 LANGUAGES: dict[str, Literal["python", "javascript"]] = {".py": "python", ".js": "javascript", ".mjs": "javascript"}
+WRITTEN = "script"
+"""Name of a workflow that a model wrote in a call."""
 _KEY = r"\b{}\s*:\s*(?:'((?:[^'\\\n]|\\.)*)'|\"((?:[^\"\\\n]|\\.)*)\"|`([^`]*)`)"
 
 

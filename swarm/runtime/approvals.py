@@ -29,6 +29,7 @@ from swarm.runtime.auto_mode import AutoMode
 from swarm.runtime.segment import Segment
 from swarm.runtime.toolbox import Toolbox, from_workspace
 from swarm.store.questions import MAX_DETAIL_CHARACTERS, Ask, Question
+from swarm.tools.registry import load_tool
 
 REQUEST_SECONDS = 3_600.0
 """Time limit for another agent's answer to a plan or a shutdown request."""
@@ -146,15 +147,29 @@ class Approvals:
 
     def _ask_leave(self, call: Block, verdict: Judgement) -> Ask:
         detail = json.dumps(call["input"], ensure_ascii=False, indent=2)
+        why = "\n".join([verdict.reason, *self._weigh(call)])
         return Ask(
             kind="permission",
             tool=call["name"],
             title=f"{call['name']} {_subject(call)}".strip(),
-            detail=f"{verdict.reason}\n\n{detail}"[:MAX_DETAIL_CHARACTERS],
+            detail=f"{why}\n\n{detail}"[:MAX_DETAIL_CHARACTERS],
             always=always_rule(
                 call["name"], call["input"], workspace=Path(self._segment.spec.workspace)
             ).model_dump_json(),
         )
+
+    def _weigh(self, call: Block) -> list[str]:
+        """Say how much a call may start, and the most that the job's limits leave for it."""
+        home = row_of(call["name"]).home
+        weigh = load_tool(home).weigh if home else None
+        if weigh is None or not isinstance(call["input"], dict):
+            return []
+        limits, [job] = self._segment.spec.limits, self._segment.store.jobs.views([self._segment.spec.job_id])
+        money = "without a limit of money"
+        if limits.budget_usd is not None:
+            money = f"for at most ${max(0.0, limits.budget_usd - job.reckoned_usd):.2f}"
+        rest = max(0, limits.max_agents - job.agents)
+        return [*filter(None, [weigh(call["input"])]), f"it can start at most {rest:,} agents, {money}"]
 
     def _put_question(self, call: Block, decision: Decision) -> None:
         """Settle a call whose result is the answer to a question of its own."""

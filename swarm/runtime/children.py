@@ -18,7 +18,8 @@ from swarm.runtime.evidence import add_to_report
 from swarm.runtime.request_prefix import open_for
 from swarm.runtime.share import name_prefix
 from swarm.runtime.spawner import Spawning, plan_children, refuse
-from swarm.store.values import Continuation, Signals
+from swarm.store.spending import name_allowance
+from swarm.store.values import NANO, Continuation, Signals
 from swarm.tools.agents import AGENT, find_child
 from swarm.tools.outputs import fit
 from swarm.tools.registry import describe_call
@@ -115,7 +116,7 @@ class Children:
             entry,
             specs,
             closing=self._parts.model_call.closing(len(specs)),
-            prefixes=self._name_prefixes(specs),
+            beside=self._describe_beside(plan),
             tools=sorted(self._journal.history.tool_names()),
         )
         if isinstance(answer, Signals):
@@ -125,6 +126,20 @@ class Children:
             return True
         refuse(plan, answer, self._spec.limits.max_agents)
         return False
+
+    def _describe_beside(self, plan: Spawning) -> dict[str, dict[str, str]]:
+        """Return fields of new children's records that are not in their specs: the request prefix, a workflow's phase and allowance."""
+        named, pending = self._name_prefixes(list(plan.children.values())), self._journal.history.pending
+        found: dict[str, dict[str, str]] = {agent_id: {"prefix": name} for agent_id, name in named.items()}
+        for call_id, child in plan.children.items():
+            call = pending.get(call_id, {})
+            if isinstance(child, AgentSpec) and (phase := call.get("phase")):
+                found.setdefault(child.agent_id, {})["phase"] = phase
+            if isinstance(child, AgentSpec) and (given := call.get("allowance")):
+                name = name_allowance(self._spec.agent_id, given["name"])
+                allowance = {"allowance": name, "allowance_max": f"{given['usd'] * NANO:.0f}"}
+                found.setdefault(child.agent_id, {}).update(allowance)
+        return found
 
     def _name_prefixes(self, children: Sequence[AgentSpec | Continuation]) -> dict[str, str]:
         """Name the prefixes of new children by id, except one that equals their parent's.

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from swarm.agent import notes
 from swarm.agent.blocks import hold_image
@@ -260,11 +260,13 @@ class ModelCall:
         return notes.no_space(self._journal.full) if self._journal.full else None
 
     def _refused(self, answer: OutOfBudget, *, final: bool) -> Redirected | Finished:
-        what = f"${answer.limit / NANO:.4f}" if answer.name == "budget" else f"{answer.limit:,} tokens"
+        what = f"{answer.limit:,} tokens" if answer.name == "tokens" else f"${answer.limit / NANO:.4f}"
+        whose = notes.ALLOWANCE_USED if answer.name == "allowance" else "the job's limit"
+        limit: Literal["tokens", "budget"] = "tokens" if answer.name == "tokens" else "budget"
         if final:
-            reason = f"the job's limit of {what} is used up"
-            return Finished(state="failed", text=self._history.all_at_hand(), reason=reason, stopped_at=answer.name)
-        self._journal.append([notes.final_answer(answer.name, f"The job's limit of {what} is nearly used up.")])
+            reason = f"{whose} of {what} is used up"
+            return Finished(state="failed", text=self._history.all_at_hand(), reason=reason, stopped_at=limit)
+        self._journal.append([notes.final_answer(limit, f"{whose[0].upper()}{whose[1:]} of {what} is nearly used up.")])
         return Redirected()
 
     def charge(self, model: str, usage: Usage) -> Charge:

@@ -12,7 +12,7 @@ from swarm.agent.coordination.messages import VERDICT_LINE
 from swarm.agent.coordination.rules import review_orders
 from swarm.agent.history import History
 from swarm.agent.results import check_schema
-from swarm.agent.spec import AgentSpec
+from swarm.agent.spec import AgentSpec, Limits
 from swarm.core.errors import SwarmError, ToolError
 from swarm.core.ids import child_agent_id
 from swarm.definitions.catalogue import Catalogue
@@ -188,8 +188,15 @@ def _child(
         network=parent.network or definition.network,
         base_url=parent.base_url,
         summaries=parent.summaries,
-        limits=parent.limits,
+        limits=_limits_of(call, parent),
     )
+
+
+def _limits_of(call: Block, parent: AgentSpec) -> Limits:
+    """Return the child's limits: its parent's, with a budget if only its allowance bounds its money."""
+    if "allowance" not in call or parent.limits.budget_usd is not None:
+        return parent.limits
+    return parent.limits.model_copy(update={"budget_usd": call["allowance"]["usd"]})
 
 
 def _is_as_itself(given: dict[str, Any]) -> bool:

@@ -211,19 +211,18 @@ class AgentStore:
         children: Sequence[AgentSpec | Continuation],
         *,
         closing: tuple[int, int] = (0, 0),
-        prefixes: Mapping[str, str] | None = None,
+        beside: Mapping[str, Mapping[str, str]] | None = None,
         tools: Sequence[str] = (),
     ) -> Signals | NotSpawned:
         """Start or continue all the children, or none. `closing` is kept for the parent's last reply from now on.
 
         `tools` are the parent's tools, which a fork begins with.
 
-        `prefixes` maps children to their request prefixes: one child of each prefix starts first.
+        `beside` has further fields of children: `phase`, and `prefix`, that of its requests: one child of each starts first.
         """
-        shared = prefixes or {}
+        further = beside or {}
         documents = [
-            json.dumps(child_fields(child, tools) | ({"prefix": name} if (name := shared.get(child.agent_id)) else {}))
-            for child in children
+            json.dumps(child_fields(child, tools) | dict(further.get(child.agent_id, {}))) for child in children
         ]
         answer = self._keyspace.run(
             "spawn", claim.agent_id, claim.generation, number, encode_entry(entry), *closing, *documents

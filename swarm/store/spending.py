@@ -9,7 +9,7 @@ from datetime import date, timedelta
 
 from pydantic import ValidationError
 
-from swarm.core.records import COUNTERS, Counters
+from swarm.core.records import COUNTERS, NANO, Counters
 from swarm.models.facts import NO_FACTS, ModelFacts
 from swarm.store.keyspace import Keyspace
 
@@ -68,6 +68,23 @@ class ModelStore:
         places = [self._keyspace.key("spent", str(number)) for number in numbers]
         *pages, now = self._keyspace.each("hgetall", [*places, self._keyspace.key("spent")])
         return subtract_pages(dict(zip(numbers, pages, strict=True)), now, today)
+
+
+def read_allowances(keyspace: Keyspace, job_id: str, agent_id: str) -> dict[str, float]:
+    """Return the dollars that the agents of each of an agent's allowances have used, by its name."""
+    found = keyspace.client.hgetall(keyspace.key("job", job_id, "allowances"))
+    parts = ((*field.rpartition("|")[::2], value) for field, value in found.items())
+    own = f"{agent_id}/"
+    return {
+        name.removeprefix(own): int(value) / NANO
+        for name, amount, value in parts
+        if amount == "used" and name.startswith(own)
+    }
+
+
+def name_allowance(agent_id: str, name: str) -> str:
+    """Return the name, in its job, of an agent's allowance for agents below it."""
+    return f"{agent_id}/{name}"
 
 
 def subtract_pages(

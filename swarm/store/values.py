@@ -322,7 +322,7 @@ class Busy:
 class OutOfBudget:
     """A reservation that does not fit. Amounts are tokens, or nano-dollars for `budget`."""
 
-    name: Literal["tokens", "budget"]
+    name: Literal["tokens", "budget", "allowance"]
     limit: int
     used: int
 

@@ -47,6 +47,8 @@ class AgentSpawned(_StreamedEvent):
     definition: str
     model: str
     depth: int
+    phase: str = ""
+    """The phase of the workflow that started it."""
 
 
 class AgentState(_StreamedEvent):
@@ -89,6 +91,13 @@ class Reply(_StreamedEvent):
     model: str
     usage: Usage
     cost_usd: float | None
+
+
+class ProgramCalls(_StreamedEvent):
+    """A workflow's program continued and made calls."""
+
+    type: Literal["program_calls"] = "program_calls"
+    tool_calls: list[ToolCall]
 
 
 class ToolResult(_StreamedEvent):
@@ -152,8 +161,8 @@ class Notice(_StreamedEvent):
 
     type: Literal["notice"] = "notice"
     kind: str
-    """The event's name: `denied`, `hooked`, `bounded`, `held`, `server` (an MCP server did not start), `verdict`, `compacted`, `board`,
-    `pad`, `team` or one that newer versions have."""
+    """The event's name: `denied`, `hooked`, `bounded`, `held`, `server` (an MCP server did not start), `note` (a workflow's), `verdict`,
+    `compacted`, `board`, `pad`, `team` or one that newer versions have."""
     about: dict[str, str]
 
 
@@ -202,6 +211,7 @@ StreamEvent = Annotated[
     | AgentState
     | Prompt
     | Reply
+    | ProgramCalls
     | ToolResult
     | ModelFailed
     | MessageSent

@@ -243,6 +243,8 @@ class Tool:
     """Kind `ASK`: the question."""
     orders: Callable[[dict[str, Any]], tuple[dict[str, Any], AgentDefinition | None]] | None = None
     """Kind `SPAWN`: the input of the `Agent` call that the call stands for, and the child's definition if no type is named."""
+    weigh: Callable[[dict[str, Any]], str] | None = None
+    """A line for the person who approves a call that starts many agents."""
     activity: Callable[[dict[str, Any]], str] | None = None
     """The activity line for a call, if the row's form does not suffice."""
 

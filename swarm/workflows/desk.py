@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
@@ -27,6 +28,14 @@ MOST_NOTES = 1_000
 MOST_VALUE_CHARACTERS = 4_000_000
 """Most of a program's value, as JSON."""
 _MOST_ERROR_CHARACTERS = 20_000
+PHASE_CHARACTERS = 80
+
+
+class Allowance(NamedTuple):
+    """A part of the job's money for some agents."""
+
+    name: str
+    usd: float
 
 
 class ProgramEnd(NamedTuple):
@@ -64,16 +73,25 @@ class Desk:
     notes: list[Note] = field(default_factory=list)
     proven: bool = False
     """The program repeats what it did before, and what was not refused then."""
+    allowances: dict[str, float] = field(default_factory=dict)
+    """Dollars of each allowance that the program has given, by name."""
+    used: dict[str, float] = field(default_factory=dict)
+    """Dollars that agents have used of each allowance."""
+    phase: str = ""
+    """The current phase."""
+    progress: str = ""
     closed: bool = False
     """The segment has ended: clean-up code of the program asks for nothing."""
     _occurrences: Counter[str] = field(default_factory=Counter)
     _size: int = 0
     """Characters of the calls since the last entry."""
 
-    def ask(self, tool: str, given: dict[str, Any]) -> str:
+    def ask(self, tool: str, given: dict[str, Any], phase: str = "", allowance: Allowance | None = None) -> str:
         """Ask for a call, and return its id: the hash of its content, and its number among equal ones.
 
-        Raises `ConfigurationError` for one that is too large."""
+        It belongs to `phase`, or to the current one. An agent and all below it spend `allowance` at most, with others that have it.
+        Raises `ConfigurationError` for one that is too large.
+        """
         if self.closed:
             raise RuntimeError("the workflow is not running")
         content = {name: value for name, value in given.items() if name not in _NOT_CONTENT}
@@ -87,8 +105,28 @@ class Desk:
         key = hashlib.sha256(text.encode()).hexdigest()[:16]
         call_id = name_call(key, self._occurrences[key])
         self._occurrences[key] += 1
-        self.calls.append({"type": "tool_use", "id": call_id, "name": tool, "input": given})
+        call = {"type": "tool_use", "id": call_id, "name": tool, "input": given}
+        if phase := clean_text(phase or self.phase):
+            call["phase"] = phase[:PHASE_CHARACTERS]
+        if allowance is not None:
+            call["allowance"] = self.allow(allowance)
+        self.calls.append(call)
         return call_id
+
+    def allow(self, allowance: Allowance) -> dict[str, Any]:
+        """Note an allowance, and return it as data. Raises `ValueError` for one that no agent can have."""
+        name, usd = allowance
+        if not re.fullmatch(r"[\w.-]{1,40}", name) or usd <= 0:
+            raise ValueError(
+                f"an allowance has a name of letters, digits, `_`, `.` and `-`, and dollars, not {name!r}, {usd}"
+            )
+        if self.allowances.setdefault(name, usd) != usd:
+            raise ValueError(f"the allowance {name} has ${self.allowances[name]:g}, not ${usd:g}")
+        return {"name": name, "usd": usd}
+
+    def left_usd(self, name: str) -> float:
+        """Return the rest of an allowance as of the last entry. Raises `KeyError`."""
+        return max(0.0, self.allowances[name] - self.used.get(name, 0.0))
 
     def drop(self, call_id: str) -> None:
         """Give up a call: it is stopped if it runs, and not begun if it does not."""
@@ -97,6 +135,10 @@ class Desk:
 
     def note(self, kind: Literal["phase", "log", "progress"], text: str) -> None:
         """Tell people something."""
+        if kind == "phase":
+            self.phase, self.progress = text[:PHASE_CHARACTERS], ""
+        elif kind == "progress":
+            self.progress = text[:PHASE_CHARACTERS]
         if not self.closed and len(self.notes) < MOST_NOTES:
             self.notes.append(Note(kind=kind, text=clean_text(text[:2_000])))
 
@@ -106,6 +148,7 @@ class Desk:
         self.now = max(self.now, entry.at)
         if isinstance(entry, Advanced):
             self.spent_usd, self.spent_tokens = entry.spent_usd, entry.spent_tokens
+            self.used = entry.allowances or self.used
             self.calls, self.dropped, self.notes, self._size = [], [], [], 0
 
 
@@ -134,6 +177,10 @@ class RunningProgram(Protocol):
     @property
     def until(self) -> float | None:
         """The earliest time that it waits for."""
+
+    @property
+    def place(self) -> str:
+        """The line of its source that it waits at; empty if unknown."""
 
     def close(self) -> None:
         """Drop it. Its clean-up code can ask for nothing."""

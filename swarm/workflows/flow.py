@@ -17,7 +17,9 @@ import inspect
 import json
 import random
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -26,11 +28,11 @@ from swarm.agent.notes import event_missed
 from swarm.core.errors import CallFailed, ConfigurationError
 from swarm.definitions.own.declaration import declaration_of
 from swarm.definitions.tools import EVENT, MESSAGE, QUESTION, SHELL, SPAWN
-from swarm.workflows.desk import Desk
-from swarm.workflows.results import Failed, Ok, adapter_of, read_value
+from swarm.workflows.awaited import WEEK_SECONDS
+from swarm.workflows.desk import Allowance, Desk
+from swarm.workflows.results import Failed, Ok, adapter_of, read_task, read_value
 
 ItemT = TypeVar("ItemT")
-_WEEK_SECONDS = 7 * 86_400.0
 MOST_AT_ONCE = 2_000
 Seconds = float | timedelta | None
 
@@ -49,6 +51,18 @@ class Budget(NamedTuple):
         return None if self.usd is None else max(0.0, self.usd - self.spent_usd)
 
 
+class Allowances(NamedTuple):
+    """An allowance that a program has given."""
+
+    desk: Desk
+    name: str
+
+    @property
+    def left_usd(self) -> float:
+        """The rest, as of the program's last wait."""
+        return self.desk.left_usd(self.name)
+
+
 class CommandResult(NamedTuple):
     """The result of a command."""
 
@@ -62,6 +76,7 @@ class Flow:
     def __init__(self, desk: Desk, args: Mapping[str, Any]) -> None:
         self._desk = desk
         self._waiting: dict[str, asyncio.Future[str]] = {}
+        self._allowance: ContextVar[Allowance | None] = ContextVar("allowance", default=None)
         self.args = dict(args)
         """The workflow's arguments."""
         self.random = random.Random(desk.seed)
@@ -78,12 +93,16 @@ class Flow:
         label: str = "",
         retry: int = 0,
         timeout: Seconds = None,
+        phase: str = "",
+        allowance: tuple[str, float] | None = None,
         **options: Any,
     ) -> Any:
         """Run an agent, and return its answer: its text, or a value of the type `returns`.
 
         `options` are further parameters of the tool `Agent`: `model`, `effort`, `isolation`, `mode`, `name`, `cwd`. `retry` is how often a
-        failed one is started again. `timeout` is the time limit of each try, in seconds. Raises `CallFailed` and `TimeoutError`.
+        failed one is started again. `timeout` is the time limit of each try, in seconds.
+        `phase` is another one than the current; `allowance`, a name and dollars, another one than the block's.
+        Raises `CallFailed` and `TimeoutError`.
         """
         given = {"description": label or " ".join(prompt.split()[:6])[:80] or "work", "prompt": prompt, **options}
         if type is not None:
@@ -92,18 +111,33 @@ class Flow:
             given["result_schema"] = adapter_of(returns).json_schema()
         while True:
             try:
-                text = await self._call_within(timeout, SPAWN, given)
+                text = await self._call_within(timeout, SPAWN, given, phase, allowance)
                 return text if returns in (None, str) else read_value(text, returns)
             except (CallFailed, TimeoutError):
                 retry -= 1
                 if retry < 0:
                     raise
 
+    @contextmanager
+    def allowance(self, name: str, usd: float) -> Iterator[Allowances]:
+        """Bound the money of all agents that are started in this block, with all below them, together.
+
+        An agent that finds it used up gives a last answer or fails; the rest of the job goes on."""
+        self._desk.allow(Allowance(name, usd))
+        before = self._allowance.get()
+        self._allowance.set(Allowance(name, usd))
+        try:
+            yield Allowances(self._desk, name)
+        finally:
+            # Not `reset`: a program that is dropped ends in another context.
+            self._allowance.set(before)
+
     async def workflow(self, name: str, task: Any = "", *, returns: Any = None, **options: Any) -> Any:
         """Run another workflow, and return its value. `task` is its task: a text, or data such as a dictionary of its arguments."""
         prompt = task if isinstance(task, str) else json.dumps(task, ensure_ascii=False)
         given = {"description": f"workflow {name}", "prompt": prompt or "{}", "subagent_type": name, **options}
-        return read_value(await self._call(SPAWN, given), Any if returns is None else returns)
+        text = await self._call(SPAWN, given)
+        return read_task(text) if returns in (None, str) else read_value(text, returns)
 
     async def parallel(self, *branches: Awaitable[Any], limit: int = MOST_AT_ONCE) -> list[Ok[Any] | Failed]:
         """Await all branches, at most `limit` at once, and return their results in order. A failed one is a value, and stops no other."""
@@ -173,8 +207,8 @@ class Flow:
 
     async def event(self, key: str, *, timeout: Seconds = None) -> str:
         """Wait for an external event, at most a week, and return its text with the data. Raises `TimeoutError`."""
-        text = await self._call_within(timeout, EVENT, {"event": key, "timeout_seconds": _WEEK_SECONDS})
-        if text == event_missed(key, _WEEK_SECONDS):
+        text = await self._call_within(timeout, EVENT, {"event": key, "timeout_seconds": WEEK_SECONDS})
+        if text == event_missed(key, WEEK_SECONDS):
             raise TimeoutError(text)
         return text
 
@@ -225,15 +259,25 @@ class Flow:
         """Send a message to another agent. Raises `CallFailed`."""
         await self._call(MESSAGE, {"to": to, "message": message})
 
-    async def _call_within(self, timeout: Seconds, tool: str, given: dict[str, Any]) -> str:
+    async def _call_within(
+        self,
+        timeout: Seconds,
+        tool: str,
+        given: dict[str, Any],
+        phase: str = "",
+        part: tuple[str, float] | None = None,
+    ) -> str:
         if timeout is None:
-            return await self._call(tool, given)
+            return await self._call(tool, given, phase, part)
         async with asyncio.timeout(_seconds(timeout)):
-            return await self._call(tool, given)
+            return await self._call(tool, given, phase, part)
 
-    async def _call(self, tool: str, given: dict[str, Any]) -> str:
+    async def _call(
+        self, tool: str, given: dict[str, Any], phase: str = "", part: tuple[str, float] | None = None
+    ) -> str:
         future = asyncio.get_running_loop().create_future()
-        call_id = self._desk.ask(tool, given)
+        allowance = Allowance(*part) if part else self._allowance.get() if tool == SPAWN else None
+        call_id = self._desk.ask(tool, given, phase, allowance)
         self._waiting[call_id] = future
         try:
             return str(await future)
@@ -273,12 +317,12 @@ class Flow:
         return Budget(desk.limits.budget_usd, desk.spent_usd, desk.limits.max_tokens, desk.spent_tokens)
 
 
-def _seconds(given: Seconds) -> float | None:
-    return given.total_seconds() if isinstance(given, timedelta) else given
-
-
 def _same(branch: Awaitable[Any]) -> Awaitable[Any]:
     return branch
+
+
+def _seconds(given: Seconds) -> float | None:
+    return given.total_seconds() if isinstance(given, timedelta) else given
 
 
 def _takes(stage: Callable[..., Any]) -> int:

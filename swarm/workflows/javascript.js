@@ -27,12 +27,15 @@
 
   const copy = (value) => (value === undefined ? undefined : JSON.parse(JSON.stringify(value)));
   const text = (value) => (typeof value === "string" ? value : JSON.stringify(value));
-  const ask = (kind, given) =>
-    new Promise((resolve, reject) => {
+  const RealError = Error;
+  const ask = (kind, given) => {
+    const stack = String(new RealError().stack);
+    return new Promise((resolve, reject) => {
       made += 1;
       waiting.set(made, [resolve, reject]);
-      calls.push({ id: made, kind, ...given });
+      calls.push({ id: made, kind, stack, ...given });
     });
+  };
   const log = (...parts) => { notes.push(["log", parts.map(text).join(" ")]); };
   const bounded = (list, name) => {
     if (!Array.isArray(list)) throw new TypeError(`${name}() takes an array`);
@@ -41,9 +44,18 @@
 
   globalThis.agent = (prompt, opts) => {
     if (opts != null && typeof opts !== "object") throw new TypeError("agent() takes its options as an object: { label: … }");
-    return ask("agent", { prompt: text(prompt) ?? "", opts: copy(opts) ?? {} });
+    const given = text(prompt);
+    return ask("agent", { given: given ? [given] : [], opts: copy(opts) });
   };
-  globalThis.workflow = (name, args) => ask("workflow", { name: String(name), args: copy(args) });
+  globalThis.workflow = (name, args) => ask("workflow", { given: [String(name), ...(args == null ? [] : [copy(args)])] });
+  // Beyond the dialect: a script's own names hide these.
+  globalThis.call = (tool, given) => ask("call", { given: [String(tool), copy(given) ?? {}] });
+  globalThis.check = (command, opts) => ask("check", { given: [String(command)], opts: copy(opts) });
+  globalThis.ask = (question, choices, opts) => ask("ask", { given: [String(question), copy(choices) ?? []], opts: copy(opts) });
+  globalThis.event = (key, opts) => ask("event", { given: [String(key)], opts: copy(opts) });
+  globalThis.send = (to, message) => ask("send", { given: [String(to), text(message)] });
+  globalThis.sleep = (seconds) => ask("timer", { seconds: Math.max(0, Number(seconds) || 0) });
+  globalThis.progress = (done, of) => { notes.push(["progress", `${Number(done)} of ${Number(of)}`]); };
   globalThis.phase = (title) => { notes.push(["phase", String(title)]); };
   globalThis.log = log;
   globalThis.console = { log, info: log, warn: log, error: log, debug: log };

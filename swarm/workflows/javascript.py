@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import heapq
 import json
 import os
 import re
@@ -21,24 +20,25 @@ from typing import Any
 
 from swarm.core.errors import ConfigurationError
 from swarm.core.plain import clean, load_json
-from swarm.definitions.tools import SPAWN
 from swarm.workflows import interpreter
+from swarm.workflows.awaited import ASKS, Awaited, Settled, ask_agent
 from swarm.workflows.desk import Desk, ProgramEnd, end_with, fail_with
-from swarm.workflows.results import as_text, read_task
+from swarm.workflows.results import read_task
 
 MOST_TIMERS = 10_000
 """Most timers that ring at one moment, one after the other."""
-_LONGEST_SECONDS = 1e9
 ANSWER_SECONDS = 60.0
 """Most time until the interpreter answers, on the clock of a loaded host."""
 META = re.compile(r"^((?:\s|//[^\n]*\n|/\*.*?\*/)*)export\s+const\s+meta\b", re.S)
+_LINE = re.compile(r":(\d+):\d+\)?$")
+_MOST_STACK_CHARACTERS = 10_000
+_FRAMES = 2
+"""Frames of a call's stack that are the runtime's own."""
 _OPTIONS = {
-    "schema": "result_schema",
-    "agentType": "subagent_type",
-    "model": "model",
-    "effort": "effort",
-    "isolation": "isolation",
+    **{"schema": "returns", "agentType": "type", "label": "label"},
+    **{name: name for name in ("model", "effort", "isolation", "retry", "timeout", "mode", "name", "cwd", "allowance")},
 }
+"""Option of a script's agent → the option of `ask_agent`."""
 
 
 class JavaScriptProgram:
@@ -49,9 +49,9 @@ class JavaScriptProgram:
     def __init__(self, source: str, desk: Desk, task: str) -> None:
         self._source, self._desk, self._given = source, desk, task
         self._interpreter: _Interpreter | None = None
-        self._calls: dict[str, dict[str, Any]] = {}
-        """Awaited calls by the desk's id."""
-        self._timers: list[tuple[float, int]] = []
+        self._awaited = Awaited(desk)
+        self._stacks: dict[int, str] = {}
+        """The stack of each open call, by its number."""
         self.ended: ProgramEnd | None = None
 
     def start(self) -> None:
@@ -74,21 +74,20 @@ class JavaScriptProgram:
 
     def settle(self, call_id: str, text: str, *, failed: bool) -> None:
         """Give it a call's result. A failed agent is null, as in Claude Code, and its reason a line of the log."""
-        call = self._calls.pop(call_id, None)
-        if call is None:
-            return
-        is_agent = call["kind"] == "agent"
-        if failed:
-            self._desk.note("log", text)
-            value = None if is_agent else text
-        else:
-            value = text if is_agent and "schema" not in call["opts"] else read_task(text)
-        self._turn(lambda: self._settle(call["id"], ok=is_agent or not failed, value=value))
+        if (answer := self._awaited.settle(call_id, text, failed=failed)) is not None:
+            self._turn(lambda: self._settle(answer))
 
     @property
     def until(self) -> float | None:
         """The earliest time that it waits for."""
-        return self._timers[0][0] if self._timers else None
+        return self._awaited.until
+
+    @property
+    def place(self) -> str:
+        """The line of its source that it waits at: that of its first open call; empty if unknown."""
+        stacks = (self._stacks.get(number, "").split("\n") for number, _ in self._awaited.calls.values())
+        found = next((_LINE.search(lines[_FRAMES]) for lines in stacks if len(lines) > _FRAMES), None)
+        return "" if found is None else f"line {found[1]}"
 
     def close(self) -> None:
         """Drop it, with its process."""
@@ -106,17 +105,21 @@ class JavaScriptProgram:
 
     def _ring(self) -> None:
         # Timers can follow each other for ever within one moment.
-        rung = 0
-        while self.ended is None and self._timers and self._timers[0][0] <= self._desk.now:
-            if (rung := rung + 1) > MOST_TIMERS:
+        for rung, answer in enumerate(self._awaited.due()):
+            if rung >= MOST_TIMERS:
                 raise ConfigurationError(f"the script has set {MOST_TIMERS:,} timers without waiting for anything")
-            _, number = heapq.heappop(self._timers)
-            self._settle(number, ok=True, value=None)
+            if self.ended is None:
+                self._settle(answer)
 
-    def _settle(self, number: int, *, ok: bool, value: Any) -> None:
-        desk = self._desk
-        given = {"id": number, "ok": ok, "value": value, "spent": desk.spent_tokens, "total": desk.limits.max_tokens}
-        self._tell(json.dumps(given))
+    def _settle(self, answer: Settled) -> None:
+        """Pass on an answer. A failed agent is null, as in Claude Code, and its reason a line of the log."""
+        self._stacks.pop(answer.number, None)
+        is_agent, desk = answer.asked is not None and answer.asked.is_agent, self._desk
+        if answer.error:
+            desk.note("log", answer.error)
+        value = answer.value if not answer.error or is_agent else answer.error
+        told = {"id": answer.number, "ok": not answer.error or is_agent, "value": value}
+        self._tell(json.dumps({**told, "spent": desk.spent_tokens, "total": desk.limits.max_tokens}))
 
     def _tell(self, text: str) -> None:
         """Have the script run until it waits, and pass on its calls."""
@@ -131,19 +134,19 @@ class JavaScriptProgram:
             self.ended = fail_with(str(done["error"])) if "error" in done else end_with(done["value"])
 
     def _ask(self, call: dict[str, Any]) -> None:
+        number, opts = call["id"], dict(call.get("opts") or {})
+        self._stacks[number] = str(call.get("stack"))[:_MOST_STACK_CHARACTERS]
         if call["kind"] == "timer":
-            seconds = min(max(0.0, float(call["seconds"])), _LONGEST_SECONDS)
-            heapq.heappush(self._timers, (self._desk.now + seconds, int(call["id"])))
+            self._awaited.sleep(number, float(call["seconds"]))
             return
-        if call["kind"] == "workflow":
-            args = call.get("args")
-            given = {"description": f"workflow {call['name']}", "subagent_type": call["name"]}
-            given["prompt"] = "{}" if args is None else as_text(args)
+        if call["kind"] == "agent":
+            known = {name: opts[key] for key, name in _OPTIONS.items() if opts.get(key) not in (None, "inherit")}
+            known["phase"] = str(opts.get("phase") or "")
+            asked = ask_agent(*(call["given"] or ["(The task is empty.)"]), **known)
         else:
-            opts, prompt = call["opts"], call["prompt"] or "(The task is empty.)"
-            given = {name: opts[key] for key, name in _OPTIONS.items() if opts.get(key) not in (None, "inherit")}
-            given |= {"description": str(opts.get("label") or " ".join(prompt.split()[:6]))[:80], "prompt": prompt}
-        self._calls[self._desk.ask(SPAWN, given)] = call
+            known = {"timeout": opts["timeout"]} if "timeout" in opts else {}
+            asked = ASKS[call["kind"]](*call["given"], **known)
+        self._awaited.ask(number, asked)
 
 
 def prepare_script(source: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import heapq
 import re
 import time
 from datetime import UTC, datetime
@@ -11,16 +10,15 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from swarm.definitions.tools import EVENT, MESSAGE, QUESTION, SHELL, SPAWN
+from swarm.workflows.awaited import ASKS, Awaited, Settled
 from swarm.workflows.desk import Desk, ProgramEnd, end_with, fail_with
-from swarm.workflows.results import as_data, as_text, read_task
+from swarm.workflows.results import as_data, read_task
 
 LIMITS: Any = {"max_turn_duration_secs": 2.0, "max_memory": 64 << 20, "max_suspensions": 1_000_000}
 TURN_SECONDS = 5.0
 """Most time from a result to the next wait, with the calls between: Monty's own limit begins again at each call."""
-_LONGEST_SECONDS = 1e9
-_AT_ONCE = {"phase", "log", "progress", "now", "spent_usd", "spent_tokens"}
-_WAITING = {"agent", "workflow", "call", "ask", "event", "sleep", "send", "check"}
+_AT_ONCE = {"phase", "log", "progress", "now", "spent_usd", "spent_tokens", "left_usd"}
+_WAITING = {*ASKS, "sleep", "sleep_until"}
 
 
 class MontyProgram:
@@ -32,9 +30,7 @@ class MontyProgram:
         self._source, self._desk, self._given = source, desk, task
         self._stack = contextlib.ExitStack()
         self._snapshot: Any = None
-        self._waiting: dict[str, tuple[int, bool]] = {}
-        """Desk's id → Monty's id of an awaited call, and whether its result is JSON."""
-        self._timers: list[tuple[float, int]] = []
+        self._awaited = Awaited(desk)
         self._end = 0.0
         """The end of the turn, on this process's clock."""
         self.ended: ProgramEnd | None = None
@@ -64,23 +60,26 @@ class MontyProgram:
     def tick(self) -> None:
         """Continue what waited for the desk's time."""
         self._end = time.monotonic() + TURN_SECONDS
-        while self.ended is None and self._timers and self._timers[0][0] <= self._desk.now:
-            _, number = heapq.heappop(self._timers)
-            self._resume(number, {"return_value": None})
+        for answer in self._awaited.due():
+            if self.ended is None:
+                self._resume(answer)
 
     def settle(self, call_id: str, text: str, *, failed: bool) -> None:
         """Give it a call's result, and continue until it waits."""
-        number, is_data = self._waiting.pop(call_id)
         self._end = time.monotonic() + TURN_SECONDS
-        if failed:
-            self._resume(number, {"exc_type": "RuntimeError", "message": text})
-        else:
-            self._resume(number, {"return_value": read_task(text) if is_data else text})
+        if (answer := self._awaited.settle(call_id, text, failed=failed)) is not None:
+            self._resume(answer)
 
     @property
     def until(self) -> float | None:
         """The earliest time that it waits for."""
-        return self._timers[0][0] if self._timers else None
+        return self._awaited.until
+
+    @property
+    def place(self) -> str:
+        """The line of its source that it waits at; empty if unknown."""
+        position = getattr(self._snapshot, "position", None)
+        return "" if position is None else f"line {self._source[: position.start].count(chr(10)) + 1}"
 
     def close(self) -> None:
         """Drop it, with its process."""
@@ -88,9 +87,13 @@ class MontyProgram:
         with contextlib.suppress(Exception):
             self._stack.close()
 
-    def _resume(self, number: int, result: dict[str, Any]) -> None:
-        snapshot = self._snapshot
-        self._go_on(lambda: snapshot.resume({number: result}))
+    def _resume(self, answer: Settled) -> None:
+        snapshot, result = self._snapshot, dict[str, Any]()
+        if answer.error:
+            result = {"exc_type": "TimeoutError" if answer.timed_out else "RuntimeError", "message": answer.error}
+        else:
+            result = {"return_value": answer.value}
+        self._go_on(lambda: snapshot.resume({answer.number: result}))
 
     def _go_on(self, move: Any) -> None:
         """Carry on until all branches wait, or to the end."""
@@ -124,30 +127,34 @@ class MontyProgram:
             if name in _AT_ONCE:
                 return {"return_value": self._do(name, *args, **given)}
             if name in ("sleep", "asyncio.sleep"):
-                seconds = min(float(args[0] if args else given["seconds"]), _LONGEST_SECONDS)
-                heapq.heappush(self._timers, (self._desk.now + seconds, snapshot.call_id))
-            elif name in _WAITING:
-                tool, asked, is_data = _ASKS[name](*args, **given)
-                self._waiting[self._desk.ask(tool, asked)] = (snapshot.call_id, is_data)
+                self._awaited.sleep(snapshot.call_id, float(args[0] if args else given["seconds"]))
+            elif name == "sleep_until":
+                self._awaited.sleep(snapshot.call_id, float(args[0] if args else given["moment"]) - self._desk.now)
+            elif name in ASKS:
+                self._awaited.ask(snapshot.call_id, ASKS[name](*args, **given))
             else:
                 return {"exc_type": "NameError", "message": f"name {name!r} is not defined"}
         except (TypeError, KeyError, ValueError, IndexError, OverflowError) as error:
             return {"exc_type": "TypeError", "message": re.sub(r"^\S+\(\)", f"{name}()", str(error))}
         return {"future": ...}
 
-    def _do(self, name: str, *given: Any) -> Any:
-        desk = self._desk
+    def _do(self, name: str, *given: Any, **named: Any) -> Any:
+        desk, told = self._desk, [*given, *named.values()]
         match name:
             case "phase" | "log":
-                desk.note("phase" if name == "phase" else "log", str(given[0]))
+                desk.note("phase" if name == "phase" else "log", str(told[0]))
             case "progress":
-                desk.note("progress", f"{given[0]} of {given[1]}")
+                desk.note("progress", f"{told[0]} of {told[1]}")
             case "now":
                 return desk.now
             case "spent_usd":
                 return desk.spent_usd
             case "spent_tokens":
                 return desk.spent_tokens
+            case "left_usd" if told:
+                return desk.left_usd(told[0])
+            case "left_usd" if desk.limits.budget_usd is not None:
+                return max(0.0, desk.limits.budget_usd - desk.spent_usd)
         return None
 
 
@@ -171,34 +178,6 @@ def explain_faults(source: str) -> str:
         if type(error).__name__ in ("MontyTypingError", "MontySyntaxError"):
             return str(error.display() if hasattr(error, "display") else error)
     return ""
-
-
-Asked = tuple[str, dict[str, Any], bool]
-
-
-def _ask_agent(prompt: str, *, type: str | None = None, returns: Any = None, label: str = "", **options: Any) -> Asked:
-    if not isinstance(prompt, str):
-        raise TypeError(f"agent() takes a text as its prompt, not {prompt!r:.80}")
-    given = {"description": label or " ".join(prompt.split()[:6])[:80] or "work", "prompt": prompt}
-    given |= {"subagent_type": type} if type else {}
-    given |= {"result_schema": returns} if returns is not None else {}
-    return SPAWN, given | {name: value for name, value in options.items() if value is not None}, returns is not None
-
-
-def _ask_workflow(name: str, task: Any = "") -> Asked:
-    given = {"description": f"workflow {name}", "subagent_type": name, "prompt": as_text(task) or "{}"}
-    return SPAWN, given, True
-
-
-_ASKS: dict[str, Any] = {
-    "agent": _ask_agent,
-    "workflow": _ask_workflow,
-    "call": lambda tool, given: (tool, dict(given), False),
-    "check": lambda command: (SHELL, {"command": command}, False),
-    "ask": lambda question, choices=(): (QUESTION, {"question": question, "options": list(choices)}, False),
-    "event": lambda key: (EVENT, {"event": key, "timeout_seconds": 7 * 86_400}, False),
-    "send": lambda to, message: (MESSAGE, {"to": to, "message": message}, False),
-}
 
 
 @cache

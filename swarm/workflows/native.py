@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 from swarm.workflows.desk import Desk, ProgramEnd, end_with, fail_with
@@ -58,6 +59,17 @@ class NativeProgram:
     def until(self) -> float | None:
         """The earliest time that it waits for."""
         return self._loop.until
+
+    @property
+    def place(self) -> str:
+        """The line of its source that it waits at; empty if unknown."""
+        waiting: Any = None if self._task is None else self._task.get_coro()
+        place = ""
+        while (frame := getattr(waiting, "cr_frame", None)) is not None:
+            if not _is_ours(frame.f_code.co_filename):
+                place = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+            waiting = waiting.cr_await
+        return place
 
     def close(self) -> None:
         """Drop it."""

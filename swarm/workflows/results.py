@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Generic, Literal, TypeVar, get_type_hints
@@ -93,8 +93,17 @@ def read_task(task: str) -> Any:
 
 
 def as_data(value: Any) -> Any:
-    """Return a program's value as JSON data. Raises `ValueError` for one that has no JSON form."""
-    return json.loads(adapter_of(Any).dump_json(value))
+    """Return a program's value as JSON data: an object as its attributes, an error as its text. Raises `ValueError` if it has none."""
+    return json.loads(adapter_of(Any).dump_json(value, fallback=_attributes_of))
+
+
+def _attributes_of(value: Any) -> Any:
+    if isinstance(value, Exception):
+        return str(value)
+    attributes = getattr(value, "attributes", None)
+    if not isinstance(attributes, Mapping):
+        raise ValueError(f"a value of the type {type(value).__name__} cannot be a result; return data")
+    return attributes
 
 
 def as_text(value: Any) -> str:

@@ -21,7 +21,7 @@ from swarm.workflows.desk import Desk, ProgramEnd
 from swarm.workflows.front_ends import make_program
 from swarm.workflows.native import NativeProgram
 from swarm.workflows.replay import Replay
-from swarm.workflows.results import as_text
+from swarm.workflows.results import as_text, read_task
 
 BEGAN = 1_700_000_000.0
 """The time at which a trial begins, Unix seconds."""
@@ -76,7 +76,7 @@ class WorkflowTrial:
     def settle(self, call: TriedCall, answer: Callable[[TriedCall], Any]) -> None:
         """Journal a call's answer, or the error that it raises."""
         try:
-            text, failed = _write(answer(call)), False
+            text, failed = _write(answer(call), typed="result_schema" in call.given), False
         except Exception as error:
             text, failed = str(error), True
         self.append(ToolFinished(tool_use_id=call.id, text=text, is_error=failed))
@@ -142,5 +142,8 @@ def _call_of(call: Block) -> TriedCall:
     return TriedCall(call["id"], call["name"], call["input"])
 
 
-def _write(answer: Any) -> str:
-    return answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
+def _write(answer: Any, *, typed: bool) -> str:
+    """Return an answer as a call's result: of a typed agent, a text that is no JSON document becomes one."""
+    if isinstance(answer, str) and (not typed or read_task(answer) != answer):
+        return answer
+    return json.dumps(answer, ensure_ascii=False)

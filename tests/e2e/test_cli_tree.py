@@ -105,3 +105,21 @@ def test_a_duration_is_read_with_or_without_its_unit(text: str, seconds: float) 
 def test_what_is_no_duration_is_refused(text: str) -> None:
     with pytest.raises(typer.BadParameter):
         parse_duration(text)
+
+
+def test_phases_have_lines_with_their_sums_and_ended_ones_are_folded_into_them() -> None:
+    agents = [_agent(0, None, "parked")]
+    phases = [("look", "completed"), ("look", "failed"), ("", "running"), ("write", "running"), ("write", "completed")]
+    for number, (phase, state) in enumerate(phases, 1):
+        given = {"state": state, "label": f"part {number}", "created": number, "output": 10, "phase": phase}
+        agents.append(make_row(f"agent-{number}", parent="agent-0", **given))
+    agents.append(_agent(6, 1, "completed"))
+    console = Console(file=(stream := io.StringIO()), width=80, force_terminal=False)
+    console.print(render_tree(agents, console))
+    assert [line.strip(" │├└─").split("  ")[0] for line in stream.getvalue().splitlines()][1:-1] == [
+        *("● part 3", "look", "✔ part 1", "✔ explore: part 6", "✘ part 2", "write", "● part 4", "✔ part 5")
+    ]
+    assert "look  2 of 2, 1 failed" in stream.getvalue() and "30 tok" in stream.getvalue()
+    folded = fold_tree(agents, 6)
+    assert [(row.phase, row.below) for row in folded if row.phase] == [("look", 3), ("write", 0)]
+    assert fold_tree(agents, 3)[-1].summary == "and 5 more"

@@ -91,7 +91,9 @@ def _spawn(world: StoredJob, names: dict[str, str]) -> tuple[Claim, dict[str, st
     ids = {call: spec.agent_id for call, spec in specs.items()}
     entry = Spawned(children=ids)
     prefixes = {ids[call]: name for call, name in names.items() if name}
-    made = world.store.agents.spawn(claim, 1, entry, list(specs.values()), prefixes=prefixes)
+    made = world.store.agents.spawn(
+        claim, 1, entry, list(specs.values()), beside={one: {"prefix": name} for one, name in prefixes.items()}
+    )
     assert isinstance(made, Signals)
     return claim, ids
 

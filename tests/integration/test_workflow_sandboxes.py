@@ -159,9 +159,9 @@ HOSTILE_SCRIPTS = [
     ("JSON.stringify = () => '{}\\n{}'; await agent('x')", "JSONDecodeError"),
     ("JSON.stringify = () => 5; await agent('x')", "changed the runtime's own functions"),
     (
-        """JSON.stringify = () => '{"calls": [{"kind": "agent", "id": 1, "prompt": 5, "opts": 6}], "notes": [], "done": null}';
+        """JSON.stringify = () => '{"calls": [{"kind": "agent", "id": 1, "given": 5, "opts": 6}], "notes": [], "done": null}';
         await agent('x')""",
-        "AttributeError",
+        "TypeError",
     ),
     (
         """JSON.stringify = () => '{"calls": [{"kind": "timer", "id": 1, "seconds": NaN}], "notes": [], "done": null}';

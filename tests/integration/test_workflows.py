@@ -18,7 +18,9 @@ from typer.testing import CliRunner
 from swarm import Job, Limits
 from swarm.agent.entries import Parked
 from swarm.cli.app import app
+from swarm.cli.question_view import show_detail
 from swarm.client.workflows import prepare_continuing
+from swarm.core.errors import ConfigurationError
 from tests.fleet import Fleet
 from tests.waiting import wait_for
 
@@ -95,6 +97,9 @@ def test_a_new_run_makes_only_the_calls_that_failed_or_changed(flows: Fleet) -> 
     first = job.wait(90)
     before = server.stats()["requests"]
     continuing = prepare_continuing(flows.swarm, first, retry_failed=True)
+    assert continuing.expected_usd == 0.0  # rehearsed
+    planned = CliRunner().invoke(app, ["resume", first.id, "--retry-failed", "--plan"], env=flows.environment())
+    assert "about $0 by the earlier run" in planned.output and planned.output.count("job-") == 1, planned.output
     assert continuing.plan.reused >= 2 and [call.prompt for call in continuing.plan.calls] == ["Review bad"]
     resumed = CliRunner().invoke(app, ["resume", first.id, "--retry-failed"], env=flows.environment())
     assert resumed.exit_code == 0 and "it makes 1 call" in resumed.output, resumed.output
@@ -119,6 +124,18 @@ def test_a_limit_that_every_further_agent_would_meet_pauses_the_run_and_loses_no
     continuing = prepare_continuing(flows.swarm, view, max_agents=20)
     again = flows.swarm.place(continuing.prepared).wait(60)
     assert again.data == {"said": 5} and server.stats()["requests"] == 5
+
+
+def test_an_allowance_holds_for_its_agents_together_and_the_rest_goes_on(flows: Fleet) -> None:
+    job = start(flows, "frugal", '{"usd": 0.03, "agents": 40}')
+    view = job.wait(90)
+    assert view.state == "completed" and view.data["last"] == "FOUND", view.reason
+    looks = [agent for agent in job.agents() if agent.parent_id and not agent.label.endswith("at the end")]
+    print([(a.state, a.stopped_at, a.reason, a.reckoned_usd) for a in looks], view.data)
+    spent = sum(agent.reckoned_usd for agent in looks)
+    assert 0 < spent <= 0.03 and view.data["left"] == pytest.approx(0.03 - spent)
+    assert view.data["left"] < view.data["rest"] < 0.03
+    assert view.data["failed"] and all("its workflow's allowance of $0.0300" in why for why in view.data["failed"])
 
 
 def test_only_a_worker_with_the_same_source_takes_a_workflow(flows: Fleet) -> None:
@@ -182,3 +199,37 @@ rules:
     assert view.state == "completed" and "FOUND" in view.text, (view.state, view.reason, view.text)
     [script] = [agent for agent in job.agents() if agent.label.startswith("script")]
     assert script.text == '["FOUND", 2]'
+
+
+def test_a_planner_writes_a_workflow_that_a_person_sees_before_it_runs(flows: Fleet) -> None:
+    pytest.importorskip("pydantic_monty")
+    scenario = """
+name: planned
+rules:
+  - when: {definition: flow-planner, turn: 0}
+    reply: {tools: [{name: Workflow, input: {description: 2 looks, script: "phase('look')\\n[await agent('a'), await agent('b')]"}}]}
+  - {when: {definition: flow-planner, last_text: "task-notification"}, reply: {text: "{last_text}"}}
+  - {when: {definition: flow-planner}, reply: {text: RESTING}}
+  - {reply: {text: FOUND}}
+"""
+    given = {"workspace": flows.workspace, "base_url": flows.rehearse(scenario).url, "ask_seconds": 60}
+    limits = Limits(max_agents=9, budget_usd=2)
+    job = flows.swarm.submit("Look twice.", workflow=True, limits=limits, **given)
+    [question] = wait_for("it asks", lambda: flows.swarm.store.questions.open(job.id))
+    shown = show_detail(question, full=True)
+    assert "its phases: look" in shown and "it can start at most 8 agents, for at most $1.99" in shown, shown
+    assert "script: phase('look')" in shown and "    [await agent('a'), await agent('b')]" in shown, shown
+    assert job.view().agents == 1
+    flows.swarm.questions.answer(question.id, "allow", by="user")
+    view = job.wait(60)
+    assert view.state == "completed" and "FOUND" in view.text, (view.reason, view.text)
+    assert [agent.phase for agent in job.agents()] == ["", "", "look", "look"]
+    keep = ["workflows", "keep", "looks", job.id, "-w", str(flows.workspace)]
+    kept = CliRunner().invoke(app, keep, env=flows.environment())
+    assert kept.exit_code == 0, kept.output
+    checked = CliRunner().invoke(app, ["workflows", "check", kept.output.splitlines()[0]])
+    assert "looks: 1 call before its first result" in checked.output, checked.output
+    again = CliRunner().invoke(app, keep, env=flows.environment())
+    assert "exists; give another name" in str(again.exception)
+    with pytest.raises(ConfigurationError, match="begins with flow-planner"):
+        flows.swarm.submit("x", workflow=True, agent="plan", **given)

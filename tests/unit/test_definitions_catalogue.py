@@ -27,6 +27,7 @@ SHIPPED = {
     "worker",
     "researcher",
     "verification",
+    "flow-planner",
 }
 
 
@@ -90,7 +91,7 @@ def test_roots_and_children_are_chosen_by_mode(home: Path) -> None:
     ]
     primary = [name for name, definition in catalogue.definitions.items() if definition.mode != "subagent"]
     assert sorted(primary) == [
-        *("answer", "build", "code-reviewer", "coordinator", "general-purpose", "plan", "verification")
+        *("answer", "build", "code-reviewer", "coordinator", "flow-planner", "general-purpose", "plan", "verification")
     ]
 
 

@@ -282,6 +282,7 @@ SHIPPED_MATRIX = {
     "verification": "s+--++++-",
     "researcher": "-+--++++-",
     "coordinator": "--------+",
+    "flow-planner": "-+--+++--",
 }
 
 

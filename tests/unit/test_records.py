@@ -42,6 +42,8 @@ def test_every_field_of_a_record_that_is_read_is_written_by_a_step_or_with_the_s
     by_spec = {"label", "definition", "model", "rehearsed", "name", "background", "teammate", "isolation"}
     # What `emit_once` writes is named by its caller.
     by_spec.add("merge")
+    # The parent's runtime knows the phase.
+    by_spec.add("phase")
     written = set(re.findall(r"'(\w+)'", STEPS.source)) | by_spec | {f"below_{name}" for name in COUNTERS}
     assert set(AGENT_FIELDS) <= written
 

@@ -96,7 +96,7 @@ def test_every_surface_shows_an_entry_as_its_item_says(entry: e.Entry) -> None:
 SHOWING = ("api", "cli", "client", "streaming", "telemetry", "tools", "web")
 PLAIN = {"Entry", "decode_entry", "encode_entry"}
 ACTING = {
-    "client/workflows.py": {"Advanced", "ToolFinished"},
+    "client/workflow_calls.py": {"Advanced", "ToolFinished"},
     "cli/demo.py": {"Prompt", "ToolFinished"},
     "client/swarm.py": {"Exchanged", "Mail"},
     "client/work.py": {"Finished"},

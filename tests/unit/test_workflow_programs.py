@@ -319,3 +319,46 @@ def test_what_cannot_be_a_workflow_is_told_where_it_is() -> None:
     for decorator in ("workflow", "swarm.workflow(name='x')"):
         with pytest.raises(Unusable, match="go is a native workflow"):
             make_definition(f"@{decorator}\nasync def go(flow): ...", ".py", "x", "x.py")
+
+
+def test_an_allowance_belongs_to_the_agents_of_its_block_and_has_one_amount() -> None:
+    @workflow
+    async def frugal(flow: Flow) -> float:
+        """Give two allowances."""
+        with flow.allowance("outer", 2) as outer:
+            with flow.allowance("inner", usd=1):
+                await asyncio.gather(flow.agent("a"), flow.agent("b", allowance=("other", 3)))
+            await flow.agent("c")
+        await flow.agent("d")
+        return outer.left_usd
+
+    trial = WorkflowTrial(lambda desk: NativeProgram(frugal, desk, ""))
+    given = {}
+    while (replay := trial.wake()).program.ended is None:
+        given |= {
+            call["input"]["prompt"]: call.get("allowance")
+            for one in trial.lived
+            if isinstance(one, Advanced)
+            for call in one.calls
+        }
+        trial.append(Advanced(allowances={"outer": 0.5}))
+        trial.settle(next(iter(trial.open.values())), answer)
+    assert replay.program.ended.value == 1.5
+    names = {prompt: one and (one["name"], one["usd"]) for prompt, one in given.items()}
+    assert names == {"a": ("inner", 1), "b": ("other", 3), "c": ("outer", 2), "d": None}
+
+    @workflow
+    async def twice(flow: Flow) -> None:
+        """Give one allowance two amounts."""
+        for usd in (1, 2):
+            with flow.allowance("same", usd):
+                await flow.agent("a")
+
+    assert "the allowance same has $1, not $2" in try_workflow(twice, answer).error
+    assert "an allowance has a name" in try_workflow(workflow(spaced), answer).error
+
+
+async def spaced(flow: Flow) -> None:
+    """Give an allowance a bad name."""
+    with flow.allowance("a b", 1):
+        await flow.agent("a")

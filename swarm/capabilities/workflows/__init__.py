@@ -25,5 +25,7 @@ CAPABILITY = Capability(
     steps=(StepRow("workflow", "swarm.capabilities.workflows.step:WorkflowStep", ("spec.definition.workflow",)),),
     tools=_tools,
     worker="swarm.capabilities.workflows.worker:WorkflowsOfWorker",
+    reads="swarm.client.workflow_calls",
+    panels="swarm.web.panels.workflows:PANELS",
     commands={"Agents": {"workflows": "workflows:workflows"}},
 )

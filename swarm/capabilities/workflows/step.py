@@ -19,11 +19,13 @@ from swarm.agent.journaled import Condition
 from swarm.capabilities.workflows import kept
 from swarm.core.errors import ConfigurationError, WorkflowChanged
 from swarm.core.ids import question_id
+from swarm.core.plain import clean_text
 from swarm.core.records import AgentView, Counters
 from swarm.definitions.tools import Kind
 from swarm.models import Block
 from swarm.runtime.steps import Asking, Step, Turn
 from swarm.runtime.wait import is_out_of_time
+from swarm.store.spending import read_allowances
 from swarm.workflows.desk import Desk, ProgramEnd
 from swarm.workflows.front_ends import make_program
 from swarm.workflows.replay import Replay
@@ -52,7 +54,6 @@ class WorkflowStep(Step):
         """Whether calls that the program gave up are known to be stopped."""
         self._refused: dict[str, str] = {}
         """Awaited agents that ended for a reason that all others would meet, with the reason."""
-        self._activity = "running"
         self._waits = False
         """Whether the last thing it did was to wait."""
 
@@ -116,16 +117,28 @@ class WorkflowStep(Step):
         """Journal the program's calls, or results for it, with the time and the job's use."""
         segment = self.segment
         [job] = segment.store.jobs.views([segment.spec.job_id])
-        entry = entry.model_copy(update={"spent_usd": job.cost_usd or 0.0, "spent_tokens": job.usage.total_tokens})
-        shown = [note.text for note in entry.notes if note.kind != "log"]
-        activity = shown[-1] if shown else self._activity
-        self._activity = activity
+        used = read_allowances(segment.store.keyspace, job.id, segment.spec.agent_id) if self._gives_allowances else {}
+        update = {"spent_usd": job.reckoned_usd, "spent_tokens": job.usage.total_tokens, "allowances": used}
+        entry = entry.model_copy(update=update)
+        activity = self._describe()
         segment.journal.append([entry, *results], counters=Counters(tools=len(results)), activity=activity)
         for note in entry.notes:
             segment.store.events.emit(
                 segment.spec.job_id, "note", segment.spec.agent_id, sort=note.kind, text=note.text
             )
         self._stopped = self._stopped and not entry.dropped
+
+    @property
+    def _gives_allowances(self) -> bool:
+        return "_replay" in self.__dict__ and bool(self._replay.desk.allowances)
+
+    def _describe(self) -> str:
+        """Say where the program waits: its phase, its progress, and the line of its source."""
+        if "_replay" not in self.__dict__:
+            return "running"
+        desk, program = self._replay.desk, self._replay.program
+        place = [desk.phase and f"in {desk.phase}", desk.progress, program.place and f"at {program.place}"]
+        return clean_text(f"waiting {', '.join(filter(None, place))}".rstrip())
 
     def _stop_dropped(self, lived: Sequence[Advanced | ToolFinished]) -> None:
         """End the agents, and close the questions, of calls that the program gave up. Repeating it is harmless."""
@@ -181,7 +194,7 @@ class WorkflowStep(Step):
         if one.state == "completed":
             return False
         if one.stopped_at in ("tokens", "budget"):
-            return True
+            return not one.reason.startswith(notes.ALLOWANCE_USED)
         failures = [entry for entry in self.segment.store.journals.read(one.id) if isinstance(entry, ModelFailed)]
         return one.state == "failed" and bool(failures) and failures[-1].error_kind in _FOR_ALL
 

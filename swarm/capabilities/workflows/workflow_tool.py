@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any
 
 from swarm.core.errors import ToolError, install_command
 from swarm.definitions.model import AgentDefinition
 from swarm.definitions.sources import Unusable
-from swarm.definitions.workflow_files import make_definition
+from swarm.definitions.workflow_files import WRITTEN, make_definition
 from swarm.tools import Tool
 from swarm.tools.schemas import string
 from swarm.workflows.front_ends import usable_languages
@@ -25,7 +26,7 @@ def _order(given: dict[str, Any]) -> tuple[dict[str, Any], AgentDefinition | Non
         raise ToolError("Give either `name`, of a saved workflow, or `script`.")
     definition = None if script is None else _read_script(script, given["description"])
     order = {"description": given["description"], "prompt": "{}" if task is None else as_text(task)}
-    return {**order, "subagent_type": name or "script", "run_in_background": True}, definition
+    return {**order, "subagent_type": name or WRITTEN, "run_in_background": True}, definition
 
 
 @cache
@@ -35,12 +36,22 @@ def _read_script(script: str, description: str) -> AgentDefinition:
     from swarm.workflows.monty import explain_faults
 
     try:
-        definition = make_definition(script, ".py", "script", "the tool Workflow")
+        definition = make_definition(script, ".py", WRITTEN, "the tool Workflow")
     except Unusable as error:
         raise ToolError(f"Nothing was started. {error}") from error
     if faults := explain_faults(script):
         raise ToolError(f"Nothing was started. Correct the script:\n{faults}")
     return definition.model_copy(update={"description": description})
+
+
+def list_phases(script: str) -> list[str]:
+    """Return the phases that a script names, in order."""
+    return list(dict.fromkeys(re.findall(r"""\bphase\(\s*["'`]([^"'`\n]{1,80})["'`]""", script)))
+
+
+def _weigh(given: dict[str, Any]) -> str:
+    phases = list_phases(str(given.get("script") or ""))
+    return f"its phases: {', '.join(phases)}" if phases else ""
 
 
 @cache
@@ -67,5 +78,6 @@ WORKFLOW = Tool(
     },
     required=["description"],
     orders=_order,
+    weigh=_weigh,
     activity=lambda given: f"Workflow {given.get('name') or given.get('description', '')}",
 )

@@ -83,7 +83,10 @@ end
 function admission.give_back(id, job)
   local tokens, cost = fields(id, 'reserved_tokens', 'reserved_cost')
   if tokens then subtract(job_key(job), 'reserved_tokens', tokens) end
-  if cost then subtract(job_key(job), 'reserved_cost', cost) end
+  if cost then
+    subtract(job_key(job), 'reserved_cost', cost)
+    budgets.count_in(id, job, 'held', -tonumber(cost))
+  end
   if tokens or cost then redis.call('HDEL', agent_key(id), 'reserved_tokens', 'reserved_cost') end
 end
 

@@ -5,12 +5,45 @@
 -- children and for the grader of each graded agent, until its end. Fields of an agent: its part of both; `wait_tokens` and `wait_cost`,
 -- the awaited amounts.
 -- P:job:ID:budget  zset  the waiting agents, the next one first: `admission.place`
+-- P:job:ID:allowances  hash  parts of the budget for some agents and all below them: NAME|max, |used, |held, |closing, in nano-dollars. A field
+--                          `allowances` of an agent names its own, separated by spaces
 -- P:spent          hash  the fleet's tokens and money since it began, by model: MODEL|COUNTER. The model `rehearsal` was played by a script. `first`, the
 --                          first day with a state
 -- P:spent:DAY      hash  its state at the first sweep of a day, counted from 1970 in UTC; kept for KEPT_DAYS
 
--- The used, held and remaining tokens and money; `max` is false if there is no limit.
-function budgets.load(job)
+-- The names of an agent's allowances.
+function budgets.allowances(id)
+  local names = {}
+  for name in (field(id, 'allowances') or ''):gmatch('%S+') do names[#names + 1] = name end
+  return names
+end
+
+-- Add to one amount of each of an agent's allowances.
+function budgets.count_in(id, job, amount, by)
+  if by == 0 then return end
+  for _, name in ipairs(budgets.allowances(id)) do add(job_key(job, 'allowances'), name .. '|' .. amount, by) end
+end
+
+-- One allowance, as the parts of `budgets.load`.
+function budgets.load_allowance(job, name)
+  local max, used, held, closing = read(job_key(job, 'allowances'), name .. '|max', name .. '|used', name .. '|held', name .. '|closing')
+  return { name = 'allowance', max = tonumber(max), used = count(used), held = count(held),
+    left = max and tonumber(max) - count(used) - count(held) - count(closing) }
+end
+
+-- Let a child have its parent's allowances, and one of its own: `own` is NAME, `max` its nano-dollars if it is new.
+-- Returns the field of its record
+function budgets.allow(parent, job, own, max)
+  local names = budgets.allowances(parent)
+  if own then
+    redis.call('HSETNX', job_key(job, 'allowances'), own .. '|max', max)
+    names[#names + 1] = own
+  end
+  return table.concat(names, ' ')
+end
+
+-- The used, held and remaining tokens and money, with the allowances of agent `id` if there is one; `max` is false if there is no limit.
+function budgets.load(job, id)
   local max_tokens, max_cost, reserved_tokens, reserved_cost, closing_tokens, closing_cost, input, output, write, read_, spent,
     aside_tokens, aside_cost = job_fields(job, 'max_tokens', 'max_cost', 'reserved_tokens', 'reserved_cost', 'closing_tokens',
       'closing_cost', 'input', 'output', 'cache_write', 'cache_read', 'cost', 'aside_tokens', 'aside_cost')
@@ -18,11 +51,13 @@ function budgets.load(job)
   local function part(name, max, used, held, closing)
     return { name = name, max = max and tonumber(max), used = used, held = held, left = max and tonumber(max) - used - held - closing }
   end
-  return {
+  local sums = {
     tokens = part('tokens', max_tokens, count(input) + count(output) + count(write) + count(read_) + count(aside_tokens),
       count(reserved_tokens), count(closing_tokens)),
     cost = part('budget', max_cost, count(spent) + count(aside_cost), count(reserved_cost), count(closing_cost)),
   }
+  for _, name in ipairs(id and budgets.allowances(id) or {}) do sums[name] = budgets.load_allowance(job, name) end
+  return sums
 end
 
 local DAY_SECONDS, KEPT_DAYS = 86400, 400
@@ -33,6 +68,7 @@ local IN_LEDGER = { input = true, output = true, cache_write = true, cache_read 
 function budgets.spend(id, job, took, model)
   local changed, aside = false, took.aside or {}
   took.aside = nil
+  if id and took.cost then budgets.count_in(id, job, 'used', took.cost) end
   for name, by in pairs(took) do
     if id then add(agent_key(id), name, by) end
     add(job_key(job), name, by)
@@ -115,8 +151,8 @@ end
 -- Nil if these amounts can be reserved now; 'wait' if they could be once current calls are settled; else the exhausted part.
 function budgets.judge(sums, tokens, cost)
   local waits
-  for name, wanted in pairs({ tokens = tokens, cost = cost }) do
-    local part = sums[name]
+  for name, part in pairs(sums) do
+    local wanted = name == 'tokens' and tokens or cost
     if part.max and wanted > part.left then
       if wanted > part.left + part.held then return part end
       waits = 'wait'
@@ -131,6 +167,7 @@ function budgets.keep_closing(id, job, tokens, cost)
   if not had_tokens and tokens == 0 and cost == 0 then return end
   add(job_key(job), 'closing_tokens', tokens - count(had_tokens))
   add(job_key(job), 'closing_cost', cost - count(had_cost))
+  budgets.count_in(id, job, 'closing', cost - count(had_cost))
   redis.call('HSET', agent_key(id), 'closing_tokens', tokens, 'closing_cost', cost)
 end
 
@@ -138,19 +175,26 @@ end
 function budgets.serve(job)
   local waiting = redis.call('ZRANGE', job_key(job, 'budget'), 0, 99)
   if #waiting == 0 then return end
-  local sums = budgets.load(job)
+  local sums, known = budgets.load(job), {}
   for _, id in ipairs(waiting) do
     local tokens, cost = fields(id, 'wait_tokens', 'wait_cost')
     tokens, cost = count(tokens), count(cost)
-    local verdict = budgets.judge(sums, tokens, cost)
-    if verdict == 'wait' then return end
+    if budgets.judge(sums, tokens, cost) == 'wait' then return end
+    local mine = { tokens = sums.tokens, cost = sums.cost }
+    for _, name in ipairs(budgets.allowances(id)) do
+      known[name] = known[name] or budgets.load_allowance(job, name)
+      mine[name] = known[name]
+    end
+    local verdict = budgets.judge(mine, tokens, cost)
     if not verdict then
       -- Its next step reserves them; the agents behind it wait for their settlement.
-      for part, wanted in pairs({ [sums.tokens] = tokens, [sums.cost] = cost }) do
+      for name, part in pairs(mine) do
+        local wanted = name == 'tokens' and tokens or cost
         if part.max then part.left, part.held = part.left - wanted, part.held + wanted end
       end
     end
-    agents.wake(id, 'budget')
+    -- An agent that waits for its allowance blocks no agent behind it.
+    if verdict ~= 'wait' then agents.wake(id, 'budget') end
   end
 end
 
@@ -160,4 +204,4 @@ at_end(function(job, id)
   budgets.serve(job)
 end)
 
-keep_parts('budget')
+keep_parts('budget', 'allowances')

@@ -56,7 +56,7 @@ step('park', function(id, gen, number, entry, condition)
     if state and state ~= 'open' then return { 'go on', 'answer' } end
     if not state and questions.ask_the_past(wait.question, id, job, wait.ask) then return { 'go on', 'answer' } end
   end
-  if wait.budget and budgets.judge(budgets.load(job), wait.budget[1], wait.budget[2]) ~= 'wait' then return { 'go on', 'budget' } end
+  if wait.budget and budgets.judge(budgets.load(job, id), wait.budget[1], wait.budget[2]) ~= 'wait' then return { 'go on', 'budget' } end
   local asks, slot = fields(id, 'asks', 'slot')
   if wait.slot and (slot or not asks) then return { 'go on', 'slot' } end
   if wait.batch and redis.call('EXISTS', lots.reply_key(wait.batch)) == 1 then return { 'go on', 'batch' } end

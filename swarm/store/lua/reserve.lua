@@ -20,8 +20,8 @@ step('reserve', function(id, gen, tokens, cost, spare_tokens, spare_cost, closin
   else
     tokens, cost = tokens + closing_tokens, cost + closing_cost
   end
-  local sums, share, grant = budgets.load(job), 0, 1
-  for _, part in pairs(sums) do
+  local sums, share, grant = budgets.load(job, id), 0, 1
+  for _, part in ipairs({ sums.tokens, sums.cost }) do
     if part.max then share = math.max(share, part.used / part.max) end
   end
   -- Emitted even if the call does not fit; otherwise its receivers would learn only of the end.
@@ -31,13 +31,14 @@ step('reserve', function(id, gen, tokens, cost, spare_tokens, spare_cost, closin
   local verdict = budgets.judge(sums, tokens, cost)
   if verdict == 'wait' then return { 'wait', string.format('%.0f', tokens), string.format('%.0f', cost) } end
   if verdict then return { 'limit', verdict.name, string.format('%.0f', verdict.max), string.format('%.0f', verdict.used) } end
-  for name, wanted in pairs({ tokens = { tokens, spare_tokens }, cost = { cost, spare_cost } }) do
-    local part = sums[name]
+  for name, part in pairs(sums) do
+    local wanted = name == 'tokens' and { tokens, spare_tokens } or { cost, spare_cost }
     if part.max and wanted[2] > 0 then grant = math.min(grant, (part.left - wanted[1]) / wanted[2]) end
   end
   tokens, cost = tokens + math.floor(grant * spare_tokens), cost + math.floor(grant * spare_cost)
   add(job_key(job), 'reserved_tokens', tokens)
   add(job_key(job), 'reserved_cost', cost)
+  budgets.count_in(id, job, 'held', cost)
   redis.call('HSET', agent_key(id), 'reserved_tokens', string.format('%.0f', tokens), 'reserved_cost', string.format('%.0f', cost))
   return { 'ok', tostring(share), tostring(grant) }
 end)

@@ -1,7 +1,7 @@
 -- Start or continue children, and journal that in one step: a parent that crashed and spawns again finds them already made.
 --   closing_tokens, closing_cost  kept from now on for the parent's last reply
 --   documents  JSON each: {id, fields...}: a new agent, with its request `prefix` if it may have to wait for another one's first
---     reply (sharing_common.lua); or {id, resume: message body, background}: an existing child to continue
+--     reply (sharing_common.lua), and the `allowance` that it gets, with its `allowance_max` (budgets_common.lua); or {id, resume: message body, background}: an existing child to continue
 -- Returns {'ok', publish} | {'limit', remaining agents of the job} | {'children', remaining children of this agent} | {'depth'} | {'full'}: Redis is near its limit | {'name', child, name taken}
 --   | {'resume', child, its state or ''} | {'team', child that would need a team} | {'repeat'} | {'stale'} | {'cancelled'}
 
@@ -52,9 +52,10 @@ step('spawn', function(parent, gen, number, entry, closing_tokens, closing_cost,
       redis.call('HDEL', agent_key(child.id), 'earlier', 'earlier_reason', 'earlier_ended')
       agents.deliver(child.id, parent, agents.name_of(parent), 'task', child.resume)
     elseif redis.call('EXISTS', agent_key(child.id)) == 0 then
-      local prefix = child.prefix
-      child.prefix = nil
+      local prefix, allowances = child.prefix, budgets.allow(parent, job, child.allowance, child.allowance_max)
+      child.prefix, child.allowance, child.allowance_max = nil, nil, nil
       local record = { 'job', job, 'parent', parent, 'depth', tonumber(depth) + 1, 'gen', 0, 'created', NOW, 'era', began }
+      if allowances ~= '' then child.allowances = allowances end
       for name, value in pairs(child) do
         record[#record + 1] = name
         record[#record + 1] = value

@@ -17,7 +17,9 @@ Record = Mapping[str, str | None]
 
 _COUNTS = ("turns", "tools", "input", "output", "cache_write", "cache_read")
 _MONEY = ("cost", "estimated", "unpriced")
-_AGENT_TEXTS = (*("label", "definition", "state", "activity", "summary", "reason", "isolation", "merge", "stopped_at"),)
+_AGENT_TEXTS = (
+    *("label", "definition", "state", "activity", "phase", "summary", "reason", "isolation", "merge", "stopped_at"),
+)
 _AGENT_TIMES = {f"{name}_at": name for name in ("created", "queued", "started", "active", "ended")}
 _AGENT_NAMES = {"parent_id": "parent", "name": "name", "question": "wait_question", "worker": "worker"}
 _FLAGS = ("idle", "background", "teammate")
@@ -42,10 +44,12 @@ JOB_FIELDS = (
 
 def agent_row(agent_id: str, found: Record, unserved: str = "") -> Row:
     """Make the row of an existing agent; its counters exclude the agents below it."""
+    needs = json.loads(found["needs"] or "{}")
     row: Row = {
         "id": agent_id,
         "depth": _count(found, "depth"),
-        "model": found["model"] or json.loads(found["needs"] or "{}").get("model", ""),
+        "model": found["model"] or needs.get("model", ""),
+        "workflow": any(want.startswith("workflow:") for want in needs.get("wants", ())),
     }
     row |= {name: found[name] or "" for name in _AGENT_TEXTS}
     row |= {name: found[field] or None for name, field in _AGENT_NAMES.items()}

@@ -20,7 +20,8 @@ export function Job({ route }) {
       ? html`<div class="scroll"><${Failure} error=${failed.job}><${Link} to=${{}}>All jobs<//><//></div>`
       : html`<${Loading} what="the job" />`;
   const chosen = route.query.panel ?? "agents";
-  const panels = about.panels.filter((panel) => panel.scope === "job");
+  const hasWorkflow = [...state.agents.values()].some((agent) => agent.workflow);
+  const panels = about.panels.filter((panel) => panel.scope === "job" && (hasWorkflow || panel.name !== "workflow"));
   const tabs = [
     { name: "agents", title: "Agents" },
     ...panels.map(({ name, title }) => ({ name, title })),

@@ -117,7 +117,7 @@ const Row = memo(({ row, since, delay, chosen, active, fold }) => {
       aria-selected=${String(chosen)} aria-expanded=${row.open === null ? undefined : String(row.open)} tabindex=${active ? 0 : -1}
       ref=${(node) => node?.style.setProperty("--level", Math.min(row.level - 1, 8))} onClick=${() => pick(agent.id)}>
     <span class="twist" aria-hidden="true" onClick=${(event) => twist(event, row, fold)}>${row.open === null ? "" : row.open ? "▾" : "▸"}</span>
-    <span class="row-top"><span class="row-title">${rowTitle(agent)}</span><${Bubbles} row=${row} />
+    <span class="row-top"><span class="row-title">${rowTitle(agent)}</span>${agent.phase ? html`<span class="tag" title="phase of the workflow">${line(agent.phase, 40)}</span>` : null}<${Bubbles} row=${row} />
       <span class="row-cost" title=${total}>${cost(sums.cost, sums.unpriced)}<span class="visually-hidden">${below ? " with all below" : ""}</span></span></span>
     <span class="row-sub"><${State} agent=${agent} /> ${doing ? html`<span class="row-aside">${line(doing, 160)}</span>` : null}${since ? html`<span class="row-since">${since}</span>` : null}
       <span class="row-figures">${delay ? html`<span class=${`row-delay ${agent.state === "queued" ? "" : "row-delay-past"}`} title="time in the queue">${agent.state === "queued" ? "" : "queued "}${delay}</span>` : null}

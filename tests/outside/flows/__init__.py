@@ -78,3 +78,15 @@ async def gate(flow: Flow) -> str:
     except TimeoutError:
         told = "no freeze"
     return f"{answer}, {told}"
+
+
+@workflow
+async def frugal(flow: Flow, usd: float, agents: int) -> dict[str, object]:
+    """Spend an allowance on agents, and then start one without it."""
+    with flow.allowance("looks", usd) as looks:
+        await flow.agent("Say it first")
+        rest = looks.left_usd
+        results = await flow.parallel(*(flow.agent(f"Say it {number}") for number in range(agents)))
+    last = await flow.agent("Say it at the end")
+    failed = [str(one.error) for one in results if not one.ok]
+    return {"rest": rest, "left": looks.left_usd, "failed": failed, "last": last}
