@@ -23,12 +23,17 @@ from swarm.workspace.git_command import SiteToken, call_git, locked
 from swarm.workspace.inner import link_objects, mark_shallow
 from swarm.workspace.origin import Standing, list_tags
 from swarm.workspace.repository import Repository
-from swarm.workspace.sites import Site
+from swarm.workspace.sites import LOCAL, Site
 
 FOLDER = ".repositories"
 UNUSED_SECONDS = 7 * 86_400.0
 FETCH_SECONDS = 1_800.0
 ASK_SECONDS = 30.0
+_RECEIVE = (
+    "git -c core.hooksPath=/dev/null -c core.alternateRefsCommand=true -c receive.autogc=false "
+    "-c receive.denyCurrentBranch=refuse receive-pack"
+)
+"""Git's other side of a push to a path. It runs as the worker, so it must start no program that the repository names."""
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _GONE = re.compile(r"not found|does not appear to be a git repository|does not exist|error: 404")
 Answer = TypeVar("Answer")
@@ -168,7 +173,8 @@ def remove_repositories(checkouts: Path, *, every: bool) -> None:
 def push_branch(git_dir: Path, url: str, commit: str, branch: str, expected: str, site: Site) -> None:
     """Make a branch, or move it from the `expected` commit; empty: it must not exist. Raises `GitFailed`: `refused` if it moved."""
     ref = f"refs/heads/{branch}"
-    words = ["push", "-q", "--porcelain", "--no-verify", f"--force-with-lease={ref}:{expected}", url, f"{commit}:{ref}"]
+    words = ["push", "-q", "--porcelain", "--no-verify", f"--force-with-lease={ref}:{expected}"]
+    words += [*([f"--receive-pack={_RECEIVE}"] if site.name == LOCAL else []), url, f"{commit}:{ref}"]
     try:
         call_git(git_dir, words, token=token_for(site), seconds=FETCH_SECONDS)
     except GitFailed as error:

@@ -10,16 +10,19 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from swarm.core.errors import ConfigurationError
 from swarm.core.settings import Settings
 
 LOCAL = "file"
 """The name of the site that stands for paths."""
-_REF = re.compile(r"(?!.*(\.\.|//|@\{|\.lock(/|$)))[A-Za-z0-9_][A-Za-z0-9_./+#=-]{0,200}")
+_REF = re.compile(r"(?!.*(\.\.|//|/\.|@\{|\.lock(/|$)|[./]$))[A-Za-z0-9_][A-Za-z0-9_./+#=-]{0,200}")
 _SHORT = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9_.-]+")
-_SCP = re.compile(r"([A-Za-z0-9_.-]+@[A-Za-z0-9.-]+):(?!//)(.+)")
+_SCP = re.compile(r"^([A-Za-z0-9_.-]+@[A-Za-z0-9.-]+):(?!//)(.+)$")
+_TOKEN = re.compile(r"[!-~]+")
+_SCHEMES = ("http", "https", "ssh")
+_STRANGE = re.compile(r"[\x00-\x1f\x7f]|%00")
 
 
 def read_name(given: str) -> tuple[str, str]:
@@ -43,24 +46,35 @@ def check_ref(name: str) -> str:
 def _make_url(text: str, given: str) -> str:
     if _SHORT.fullmatch(text) and not text.startswith("."):
         return f"https://github.com/{text.removesuffix('.git')}"
-    if (found := _SCP.fullmatch(text)) is not None:
-        text = f"ssh://{found[1]}/{found[2].lstrip('/')}"
     if "://" not in text and text[:1] in ("/", ".", "~"):
         return Path(text).expanduser().resolve().as_uri()
-    parts = urlsplit(text)
-    if parts.scheme == "file" and not parts.netloc and parts.path.startswith("/"):
-        return text
-    if parts.scheme not in ("http", "https", "ssh") or not parts.hostname or len(parts.path) < 2:
-        raise ConfigurationError(
-            f"{given!r} names no repository; give owner/name of GitHub, an https, ssh or file URL, or a path that begins with / or ."
-        )
+    text = _SCP.sub(lambda found: f"ssh://{found[1]}/{found[2].lstrip('/')}", text)
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        parts = SplitResult("", "", "", "", "")
+    if fault := _find_fault(parts, text, given):
+        raise ConfigurationError(fault)
+    return Path(path_of(text)).as_uri() if parts.scheme == LOCAL else text.rstrip("/")
+
+
+def _find_fault(parts: SplitResult, text: str, given: str) -> str:
+    """Return why nothing may use a URL, without its secrets; empty if all is well."""
+    host, is_path = parts.hostname or "", parts.scheme == LOCAL and not parts.netloc
     if parts.password or (parts.username and parts.scheme != "ssh"):
-        raise ConfigurationError(
-            "the repository's URL holds a name or password that everybody would see; remove it, and name the token in SWARM_FORGES"
-        )
-    if parts.query or parts.fragment or text.startswith("-") or (parts.hostname or "").startswith("-"):
-        raise ConfigurationError(f"{given!r} is no URL that Git can fetch; remove what follows the path")
-    return text.rstrip("/")
+        return "the repository's URL holds a name or password that everybody would see; remove it, and name the token in SWARM_FORGES"
+    if parts.query or parts.fragment:
+        return "the repository's URL has a `?` or `#`, which Git cannot fetch; remove what follows the path"
+    if not (is_path and parts.path.startswith("/")) and not (parts.scheme in _SCHEMES and host and len(parts.path) > 1):
+        return f"{given!r} names no repository; give owner/name of GitHub, an https, ssh or file URL, or a path that begins with / or ."
+    if host.startswith("-") or _STRANGE.search(text) or (host and ".." in unquote(parts.path).split("/")):
+        return f"{given!r} is no URL that Git can fetch; remove control characters, `..`, and `-` before the host"
+    return ""
+
+
+def path_of(url: str) -> str:
+    """Return the path of a `file://` URL, as Git reads it."""
+    return unquote(urlsplit(url).path, errors="surrogateescape")
 
 
 def site_of(url: str) -> str:
@@ -100,12 +114,12 @@ class Site:
 
     @property
     def secret(self) -> str:
-        """The token, read now; empty without one."""
-        if not self.secret_name.startswith("/"):
-            return os.environ.get(self.secret_name, "").strip() if self.secret_name else ""
+        """The token, read now; empty without one, and for text that no header can hold, because errors would show it."""
+        found = ""
         with suppress(OSError, UnicodeDecodeError):
-            return Path(self.secret_name).read_text().strip()
-        return ""
+            is_file = self.secret_name.startswith("/")
+            found = Path(self.secret_name).read_text() if is_file else os.environ.get(self.secret_name, "")
+        return found.strip() if _TOKEN.fullmatch(found.strip()) else ""
 
     @property
     def lack(self) -> str:
@@ -114,7 +128,7 @@ class Site:
             return "check the path and its permissions on the worker's host"
         if not self.secret_name:
             return f'name a token for {self.name} in the worker\'s SWARM_FORGES: {{"{self.name}": "gitea:VARIABLE"}}'
-        what = "holds a token that may not do this" if self.secret else "is not set"
+        what = "holds a token that may not do this" if self.secret else "holds no token"
         return f"{self.secret_name}, which SWARM_FORGES names on the worker for {self.name}, {what}"
 
 

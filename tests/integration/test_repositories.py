@@ -19,6 +19,9 @@ from swarm import Job, Swarm
 from swarm.agent.entries import Mail, Started, ToolFinished
 from swarm.core.errors import ConfigurationError
 from swarm.core.records import JobView
+from swarm.workspace.git_command import call_git
+from swarm.workspace.remotes import find_branch, push_branch
+from swarm.workspace.sites import Site
 from tests.fleet import Apart, Fleet
 from tests.forge_world import SECRET, Forge, git
 from tests.rehearsal import RehearsalServer
@@ -305,5 +308,24 @@ def test_a_path_and_a_shallow_history_work_and_a_folder_outside_is_refused(gitea
         assert said[0].strip() == "2"
         other = tmp_path / "other.git"
         git(tmp_path, "clone", "-q", "--bare", str(gitea.bare), str(other))
-        view = fleet.swarm.submit("Do it", repo=str(other), **given).wait(60)
-        assert view.state == "failed" and "outside the folders that the worker" in view.reason
+        for outside in (str(other), f"{gitea.folder.as_uri()}/%2e%2e/other.git"):
+            view = fleet.swarm.submit("Do it", repo=outside, **given).wait(60)
+            assert view.state == "failed" and "outside the folders that the worker" in view.reason
+
+
+def test_a_push_to_a_path_starts_no_program_that_its_repository_names(tmp_path: Path) -> None:
+    bare, ran = tmp_path / "p.git", tmp_path / "ran"
+    for words in (["init", "-q", "--bare", str(bare)], ["init", "-q", "--bare", str(tmp_path / "from")]):
+        call_git(tmp_path, words)
+    tree = call_git(tmp_path / "from", ["mktree"], stdin=b"")[1].decode().strip()
+    commit = call_git(tmp_path / "from", ["commit-tree", tree, "-m", "x"])[1].decode().strip()
+    program = f"#!/bin/sh\ntouch {ran}\n"
+    for hook in ("pre-receive", "update", "reference-transaction", "post-receive", "post-update"):
+        (bare / "hooks").mkdir(exist_ok=True)
+        (bare / "hooks" / hook).write_text(program)
+        (bare / "hooks" / hook).chmod(0o755)
+    call_git(bare, ["config", "core.alternateRefsCommand", f"touch {ran};"])
+    (bare / "objects/info/alternates").write_text(f"{tmp_path / 'from'}/objects\n")
+    push_branch(tmp_path / "from", bare.as_uri(), commit, "work", "", Site("file", "", ""))
+    assert find_branch(bare.as_uri(), "work", Site("file", "", "")) == commit
+    assert not ran.exists()

@@ -25,6 +25,7 @@ NAMES = {
     "git@github.com:o/p.git": ("ssh://git@github.com/o/p.git", "", "github.com"),
     "git@github.com:o/p.git@dev": ("ssh://git@github.com/o/p.git", "dev", "github.com"),
     "file:///srv/git/p.git@main": ("file:///srv/git/p.git", "main", "file"),
+    "file:///srv/%2E%2e/my%20p": ("file:///srv/../my%20p", "", "file"),
     "/srv/git/p.git": ("file:///srv/git/p.git", "", "file"),
 }
 
@@ -56,6 +57,16 @@ def test_a_name_gives_a_url_a_ref_and_a_server(given: str) -> None:
             "https://host/o/p?x=1",
             "ssh://-oProxyCommand=x/p",
         ),
+        *(
+            "o/p@a/",
+            "o/p@a.",
+            "o/p@a/.b",
+            "https://host/o/p\n/x",
+            "https://host/o/%2e%2e/x",
+            "https://[host/o/p",
+            "file:///o/p%00",
+            "ftp://user:secret@host/o/p",
+        ),
     ],
 )
 def test_a_name_that_git_must_not_get_is_refused_in_one_sentence(given: str) -> None:
@@ -85,8 +96,10 @@ def test_a_server_has_a_kind_and_reads_its_token_when_it_is_used(
         "C_TOKEN",
         "",
     )
-    assert (a.secret, b.secret, d.secret) == ("", "", "") and "A_TOKEN" in a.lack and "is not set" in a.lack
+    assert (a.secret, b.secret, d.secret) == ("", "", "") and "A_TOKEN" in a.lack and "holds no token" in a.lack
     monkeypatch.setenv("A_TOKEN", "one")
+    file.write_text("two\nlines\n")
+    assert b.secret == "", "an error about a header would show it"
     file.write_text("two\n")
     assert (a.secret, b.secret) == ("one", "two") and "SWARM_FORGES" in d.lack
     assert find_site(settings, "http://a/o/p") is None, "plain HTTP must be named as such"

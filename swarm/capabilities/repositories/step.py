@@ -30,7 +30,7 @@ from swarm.workspace.merge import list_changes, read_blob
 from swarm.workspace.remotes import Found, begin, fetch_beginning, find_branch, push_branch, resolve, token_for
 from swarm.workspace.repository import Repository
 from swarm.workspace.result import Result
-from swarm.workspace.sites import LOCAL, Site, find_site
+from swarm.workspace.sites import LOCAL, Site, find_site, path_of
 
 if TYPE_CHECKING:
     from swarm.runtime.parts import Parts
@@ -104,7 +104,7 @@ class RepositoryStep(Step):
         """Fetch the repository, and make the commit that the job's files begin as."""
         segment, spec, wanted, site = self.segment, self.segment.spec, self._wanted, self._site
         self._check_push(site)
-        if site.name == LOCAL and (why := segment.ceiling.refuse_workspace(wanted.url.removeprefix("file://"), "here")):
+        if site.name == LOCAL and (why := segment.ceiling.refuse_workspace(path_of(wanted.url), "here")):
             raise GitFailed(why, "denied")
         found = Found(wanted.commit, wanted.target) if wanted.commit else resolve(wanted.url, wanted.ref, site)
         repository = self._repository
