@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import partial
 
@@ -22,7 +22,7 @@ from swarm.agent.outcomes.messages import sum_up_check
 from swarm.core.errors import ToolError
 from swarm.core.log import EventLog
 from swarm.definitions.setups import Setup
-from swarm.definitions.tools import SHELL, Kind, row_of
+from swarm.definitions.tools import READ, SHELL, Kind
 from swarm.models import Block
 from swarm.runtime.approvals import judge_call
 from swarm.runtime.segment import Segment
@@ -37,6 +37,8 @@ from swarm.tools.registry import describe_call
 log = EventLog("swarm.files")
 SETUP_SECONDS = 600.0
 CONCURRENT_READS = 8
+HELD_SECONDS = 0.1
+"""Longest that a reply is held back by the reads that it asks for."""
 
 
 class Calls:
@@ -50,15 +52,26 @@ class Calls:
         history = self._journal.history
         if len(calls) == 1 and history.kind_of(calls[0]) in (Kind.EFFECT, Kind.IDEMPOTENT):
             return self._run_effect(calls[0])
-        if any(row_of(call["name"]).matching != "read" for call in calls):
-            # Of the calls that only look, those of files take milliseconds; others may take minutes.
+        if any(call["name"] != READ for call in calls):
+            # Most reads take milliseconds; a search may take a minute, and other calls longer.
             self._journal.flush()
-        if len(calls) == 1:
+        if len(calls) == 1 and not self._journal.holds:
             results = [self._toolbox.run(calls[0])]
         else:
-            with ThreadPoolExecutor(min(CONCURRENT_READS, len(calls))) as pool:
-                results = list(pool.map(self._toolbox.run, calls))
+            results = self._run_beside(calls)
         self._note(calls, results)
+
+    def _run_beside(self, calls: Sequence[Block]) -> list[ToolFinished]:
+        """Run calls that only look, side by side. A held reply is stored once they take longer."""
+        with ThreadPoolExecutor(min(CONCURRENT_READS, len(calls))) as pool:
+            running = [pool.submit(self._toolbox.run, call) for call in calls]
+            try:
+                if self._journal.holds and wait(running, HELD_SECONDS).not_done:
+                    self._journal.flush()
+                return [one.result() for one in running]
+            finally:
+                for one in running:
+                    one.cancel()
 
     def _run_effect(self, call: Block) -> None:
         """Journal the start, run, keep the files, journal the result.

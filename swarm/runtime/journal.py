@@ -1,7 +1,7 @@
 """An agent's journal as its running segment writes it: entries are stored, then applied.
 
-A reply is held back first, so that one step stores it with its immediate successors: the start of a call, or the results of calls that
-read files. If the process dies in between, the reply is requested again, as after a death just before its own step.
+A reply is held back first, so that one step stores it with its immediate successors: the start of a call, or the results of quick
+reads. If the process dies in between, the reply is requested again, as after a death just before its own step.
 """
 
 from __future__ import annotations
@@ -99,6 +99,11 @@ class Journal:
         self.flush()
         self._held, self._beside_held = [self.stamp(entry)], beside
         self.history.apply(self._held[0])
+
+    @property
+    def holds(self) -> bool:
+        """Whether an entry is held back."""
+        return bool(self._held)
 
     def flush(self) -> None:
         """Store the held entry, if any."""

@@ -13,7 +13,7 @@ import signal
 import psutil
 import pytest
 
-from swarm.agent.entries import Spawned
+from swarm.agent.entries import Assistant, Spawned
 from swarm.core.ids import root_agent_id
 from tests.fleet import Fleet
 from tests.waiting import wait_for
@@ -98,6 +98,29 @@ rules:
     job.cancel()
     wait_for("its processes are gone", lambda: not sleepers(), 5)
     assert job.view().state == "cancelled"
+
+
+def test_a_reply_is_stored_while_the_read_that_it_asks_for_is_slow(at_work: Fleet) -> None:
+    (at_work.workspace / ".gitignore").write_text("*.log\n")
+    with (at_work.workspace / "huge.log").open("wb") as file:
+        file.write(b"line\n" * 100_000)
+        file.truncate(1 << 38)
+    server = at_work.rehearse(
+        """
+name: slow
+rules:
+  - {when: {turn: 0}, reply: {tools: [{name: Read, input: {file_path: huge.log, offset: 200000}}]}}
+  - {reply: {text: DONE}}
+"""
+    )
+    job, journals = at_work.submit("Read it.", server), at_work.swarm.store.journals
+    try:
+        agent = root_agent_id(job.id)
+        wait_for("its reply", lambda: isinstance(journals.last_entry(agent), Assistant), seconds=20)
+        assert job.view().turns == 1
+    finally:
+        job.cancel()
+    assert job.wait(30).state == "cancelled"
 
 
 def test_a_forged_payload_is_refused_and_the_worker_lives_on(fleet: Fleet) -> None:
