@@ -169,7 +169,8 @@ class Approvals:
         if limits.budget_usd is not None:
             money = f"for at most ${max(0.0, limits.budget_usd - job.reckoned_usd):.2f}"
         rest = max(0, limits.max_agents - job.agents)
-        return [*filter(None, [weigh(call["input"])]), f"it can start at most {rest:,} agents, {money}"]
+        # First, so that no text of the call can push it out.
+        return [f"it can start at most {rest:,} agents, {money}", *filter(None, [weigh(call["input"])])]
 
     def _put_question(self, call: Block, decision: Decision) -> None:
         """Settle a call whose result is the answer to a question of its own."""

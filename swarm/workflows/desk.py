@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections import Counter
 from dataclasses import dataclass, field
@@ -116,7 +117,7 @@ class Desk:
     def allow(self, allowance: Allowance) -> dict[str, Any]:
         """Note an allowance, and return it as data. Raises `ValueError` for one that no agent can have."""
         name, usd = allowance
-        if not re.fullmatch(r"[\w.-]{1,40}", name) or usd <= 0:
+        if not re.fullmatch(r"[\w.-]{1,40}", name) or not 0 < usd < math.inf:
             raise ValueError(
                 f"an allowance has a name of letters, digits, `_`, `.` and `-`, and dollars, not {name!r}, {usd}"
             )

@@ -217,7 +217,8 @@ rules:
     job = flows.swarm.submit("Look twice.", workflow=True, limits=limits, **given)
     [question] = wait_for("it asks", lambda: flows.swarm.store.questions.open(job.id))
     shown = show_detail(question, full=True)
-    assert "its phases: look" in shown and "it can start at most 8 agents, for at most $1.99" in shown, shown
+    bounds, _, rest = "\n".join(shown).partition("its phases: look")
+    assert "it can start at most 8 agents, for at most $1.99" in bounds and rest, shown
     assert "script: phase('look')" in shown and "    [await agent('a'), await agent('b')]" in shown, shown
     assert job.view().agents == 1
     flows.swarm.questions.answer(question.id, "allow", by="user")

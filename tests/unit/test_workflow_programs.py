@@ -26,6 +26,7 @@ from swarm.agent import notes
 from swarm.agent.decision import Advance, RunTools, Settle, SpawnAgents, next_action
 from swarm.agent.entries import Advanced, Prompt, Spawned, Started, ToolFinished, ToolStarted
 from swarm.agent.history import fold
+from swarm.capabilities.workflows.workflow_tool import WORKFLOW
 from swarm.core.errors import CallFailed, ConfigurationError, WorkflowChanged
 from swarm.core.records import Limits
 from swarm.definitions.own.workflow import workflow_of
@@ -355,10 +356,25 @@ def test_an_allowance_belongs_to_the_agents_of_its_block_and_has_one_amount() ->
                 await flow.agent("a")
 
     assert "the allowance same has $1, not $2" in try_workflow(twice, answer).error
-    assert "an allowance has a name" in try_workflow(workflow(spaced), answer).error
+    for given in (spaced, boundless):
+        assert "an allowance has a name" in try_workflow(workflow(given), answer).error
 
 
 async def spaced(flow: Flow) -> None:
     """Give an allowance a bad name."""
     with flow.allowance("a b", 1):
         await flow.agent("a")
+
+
+async def boundless(flow: Flow) -> None:
+    """Give an allowance without a bound."""
+    with flow.allowance("a", float("inf")):
+        await flow.agent("a")
+
+
+def test_a_question_about_a_program_names_few_of_its_phases_on_one_line() -> None:
+    assert WORKFLOW.weigh is not None
+    script = "".join(f"phase('{number}\r\u2028{'x' * 60}')\n" for number in range(1_000))
+    told = WORKFLOW.weigh({"script": script})
+    assert len(told.splitlines()) == 1 and len(told) < 2_000, told
+    assert told.startswith("its phases: 0 xxx") and told.endswith("x, and 980 more"), told

@@ -16,6 +16,8 @@ from swarm.workflows.front_ends import usable_languages
 from swarm.workflows.results import as_text
 
 MAX_CHARACTERS = 100_000
+MOST_PHASES = 20
+"""Most phases that a question names."""
 
 
 def _order(given: dict[str, Any]) -> tuple[dict[str, Any], AgentDefinition | None]:
@@ -51,7 +53,9 @@ def list_phases(script: str) -> list[str]:
 
 def _weigh(given: dict[str, Any]) -> str:
     phases = list_phases(str(given.get("script") or ""))
-    return f"its phases: {', '.join(phases)}" if phases else ""
+    shown = [" ".join(phase.split()) for phase in phases[:MOST_PHASES]]
+    more = len(phases) - len(shown)
+    return f"its phases: {', '.join(shown)}{f', and {more:,} more' if more else ''}" if phases else ""
 
 
 @cache
