@@ -282,10 +282,13 @@ class Forge:
                 "iid": number,
                 "id": 900 + number,
                 "web_url": f"{self.site}/owner/project/-/merge_requests/{number}",
+                "source_project_id": 1,
+                "target_project_id": 1,
             }
         else:
             one |= {"number": number, "id": 900 + number, "html_url": f"{self.site}/owner/project/pulls/{number}"}
-            one |= {"head": {"ref": given[head]}, "base": {"ref": given[base]}}
+            here = {"repo": {"id": 1}}
+            one |= {"head": {"ref": given[head], **here}, "base": {"ref": given[base], **here}}
         self.pulls.append(one)
         self.made += 1
         return one
@@ -326,11 +329,23 @@ class Forge:
 
         threads = [thread(one["path"], one["line"], one["body"], False) for one in self.reviews]
         threads.append(thread("README", "1", "settled already", True))
+        if given["variables"]["number"] > len(self.pulls):
+            error = {"type": "NOT_FOUND", "message": "Could not resolve to a PullRequest"}
+            return {"data": {"repository": {"pullRequest": None}}, "errors": [error]}
         pull = {"reviews": {"nodes": []}, "reviewThreads": {"nodes": threads}}
         return {"data": {"repository": {"pullRequest": pull}}}
 
 
+def fork(one: dict[str, Any]) -> dict[str, Any]:
+    """The same pull request, from a branch of another repository."""
+    if "source_branch" in one:
+        return {**one, "source_project_id": 2}
+    return {**one, "head": {**one["head"], "repo": None}}
+
+
 def _head(one: dict[str, Any]) -> str:
+    if fork(one) == one or one.get("source_project_id") == 2:
+        return ""
     return one["source_branch"] if "source_branch" in one else one["head"]["ref"]
 
 

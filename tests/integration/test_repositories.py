@@ -17,13 +17,14 @@ import pytest
 
 from swarm import Job, Swarm
 from swarm.agent.entries import Mail, Started, ToolFinished
-from swarm.core.errors import ConfigurationError
+from swarm.capabilities.repositories.pull_requests import MARK, PullRequests
+from swarm.core.errors import ConfigurationError, GitFailed
 from swarm.core.records import JobView
 from swarm.workspace.git_command import call_git
 from swarm.workspace.remotes import find_branch, push_branch
 from swarm.workspace.sites import Site
 from tests.fleet import Apart, Fleet
-from tests.forge_world import SECRET, Forge, git
+from tests.forge_world import SECRET, Forge, fork, git
 from tests.rehearsal import RehearsalServer
 from tests.waiting import wait_for
 
@@ -329,3 +330,25 @@ def test_a_push_to_a_path_starts_no_program_that_its_repository_names(tmp_path: 
     push_branch(tmp_path / "from", bare.as_uri(), commit, "work", "", Site("file", "", ""))
     assert find_branch(bare.as_uri(), "work", Site("file", "", "")) == commit
     assert not ran.exists()
+
+
+def test_a_pull_request_from_a_fork_is_not_the_jobs_even_if_its_branch_has_the_same_name(forge: Forge) -> None:
+    git(forge.clone, "push", "-q", "origin", "HEAD:work")
+    requests = PullRequests(Site(forge.site, forge.kind, "FORGE_TOKEN"), forge.url)
+    strange = requests.open("work", "main", "One", "by a stranger")
+    forge.pulls[0] = fork(forge.pulls[0])
+    own = requests.open("work", "main", "Two", "by the job")
+    assert own.number != strange.number and requests.find("work") == own == requests.open("work", "main", "Three", "x")
+    if forge.kind == "github":
+        with pytest.raises(GitFailed, match="Could not resolve"):
+            requests.comments(99)
+
+
+def test_a_text_with_the_mark_of_the_swarms_part_can_still_be_replaced(gitea: Forge) -> None:
+    git(gitea.clone, "push", "-q", "origin", "HEAD:work")
+    requests = PullRequests(Site(gitea.site, gitea.kind, "FORGE_TOKEN"), gitea.url)
+    requests.rewrite(requests.open("work", "main", "One", f"before {MARK} after"), f"new {MARK}")
+    known, _ = requests.get(1)
+    assert "before" not in known.text and "new" in known.text
+    requests.rewrite(known, "newest")
+    assert requests.get(1)[0].text == f"{MARK}\nnewest\n{MARK}"

@@ -53,7 +53,7 @@ class Forge(NamedTuple):
     find: Callable[[str, str], Mapping[str, str]]
     """The query that lists open pull requests; takes the owner and the branch."""
     head: Callable[[Mapping[str, Any]], str]
-    """The branch of a listed pull request."""
+    """The branch of a listed pull request; empty if another repository has it: anybody can open one from a fork."""
     review: Callable[[str, str, int], list[ApiCall]]
     """The requests for review comments, by project, `owner/name` and number. `{id}` stands for each object of the first answer."""
     comments: Callable[[Any], list[Comment]]
@@ -99,6 +99,12 @@ def _login(one: Mapping[str, Any]) -> str:
     return (one.get("author") or {}).get("login") or "somebody"
 
 
+def _head(one: Mapping[str, Any]) -> str:
+    # A fork may be gone.
+    there, here = one["head"].get("repo") or {}, one["base"]["repo"]
+    return str(one["head"]["ref"]) if there.get("id") == here["id"] else ""
+
+
 def _gitlab_comments(answer: Any) -> list[Comment]:
     told = []
     for discussion in answer:
@@ -140,7 +146,7 @@ FORGES: Mapping[str, Forge] = {
         update="PATCH",
         is_open="open",
         find=lambda owner, branch: {"state": "open", "head": f"{owner}:{branch}", "per_page": "100"},
-        head=lambda one: str(one["head"]["ref"]),
+        head=_head,
         review=_github_review,
         comments=_github_comments,
     ),
@@ -155,7 +161,7 @@ FORGES: Mapping[str, Forge] = {
         update="PUT",
         is_open="opened",
         find=lambda owner, branch: {"state": "opened", "source_branch": branch, "per_page": "100"},
-        head=lambda one: str(one["source_branch"]),
+        head=lambda one: str(one["source_branch"]) if one["source_project_id"] == one["target_project_id"] else "",
         review=lambda project, name, number: [
             ApiCall("GET", f"{project}/merge_requests/{number}/discussions", query={"per_page": "100"})
         ],
@@ -172,7 +178,7 @@ FORGES: Mapping[str, Forge] = {
         update="PATCH",
         is_open="open",
         find=lambda owner, branch: {"state": "open", "limit": "50"},
-        head=lambda one: str(one["head"]["ref"]),
+        head=_head,
         review=lambda project, name, number: [
             ApiCall("GET", f"{project}/pulls/{number}/reviews", query={"limit": "50"}),
             ApiCall("GET", f"{project}/pulls/{number}/reviews/{{id}}/comments"),

@@ -54,7 +54,8 @@ class PullRequests:
         """Return the open pull request of a branch, made if there is none."""
         if (found := self.find(branch)) is not None:
             return found
-        body = dict(zip(self._forge.create, (title, _marked(text), branch, target), strict=True))
+        marked = MARK.join(["", _own(text), ""])
+        body = dict(zip(self._forge.create, (title, marked, branch, target), strict=True))
         try:
             return self._read(self._ask(ApiCall("POST", f"{self._project}{self._forge.pulls}", body))[0])
         except GitFailed as error:
@@ -71,7 +72,7 @@ class PullRequests:
     def rewrite(self, known: PullRequest, text: str) -> None:
         """Replace the swarm's part of a pull request's text; people's words stay."""
         parts = known.text.split(MARK)
-        if len(parts) != 3 or (new := MARK.join([parts[0], f"\n{text}\n", parts[2]])) == known.text:
+        if len(parts) != 3 or (new := MARK.join([parts[0], _own(text), parts[2]])) == known.text:
             return
         path = f"{self._project}{self._forge.pulls}/{known.number}"
         self._ask(ApiCall(self._forge.update, path, {self._forge.create[1]: new}))
@@ -122,7 +123,7 @@ class PullRequests:
             told = answer.json()
         except ValueError as error:
             raise GitFailed(f"{self._site.name} did not answer in JSON to {ask.method} {ask.path}", "failed") from error
-        if isinstance(told, dict) and told.get("errors") and not told.get("data"):
+        if isinstance(told, dict) and told.get("errors"):
             raise GitFailed(f"{self._site.name} refuses a query: {str(told['errors'])[:300]}", "failed")
         return told, answer.links.get("next", {}).get("url", "")
 
@@ -143,5 +144,6 @@ class PullRequests:
         return GitFailed(why, trouble)
 
 
-def _marked(text: str) -> str:
-    return f"{MARK}\n{text}\n{MARK}"
+def _own(text: str) -> str:
+    # A mark in the text would end it, and later pushes could not replace it.
+    return f"\n{text.replace(MARK, 'swarm')}\n"

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from swarm.capabilities.repositories.forges import Comment
+from swarm.core.plain import clean_text
 from swarm.core.records import JobView, VerdictView
 
 MOST_CHARACTERS = 50_000
 """GitHub takes 65,536 characters."""
 MOST_TITLE = 200
+MOST_FILES = 20
+MOST_OF_LINE = 200
 
 
 def write_title(job: JobView) -> str:
@@ -18,14 +21,19 @@ def write_title(job: JobView) -> str:
 
 
 def write_text(job: JobView, answer: str, verdicts: Sequence[VerdictView], risky: Mapping[str, str]) -> str:
-    """Return the answer, the results of checks, files to look at first, the cost, and how to go on."""
-    parts = [_cut(answer.strip() or "The job left no text.", f"`swarm result {job.id}` has all of it")]
-    if verdicts:
-        lines = [f"- {one.headline}: {' '.join(one.summary.split())[:300]}" for one in verdicts]
-        parts.append("\n".join(["**Checks**", "", *lines]))
+    """Return files to look at first, the results of checks, the answer, the cost, and how to go on.
+
+    The answer is Markdown. A comment that begins in it would hide all that follows, so what warns of the work stands before it.
+    """
+    parts = []
     if risky:
-        lines = [f"- `{path}`: {why}" for path, why in sorted(risky.items())[:50]]
+        lines = [f"- {_code(path)}: {_code(why)}" for path, why in sorted(risky.items())[:MOST_FILES]]
+        lines += [f"- {more} more"] if (more := len(risky) - MOST_FILES) > 0 else []
         parts.append("\n".join(["**Look at these first:** programs outside of the change obey them", "", *lines]))
+    if verdicts:
+        lines = [f"- {one.headline}: {_code(one.summary)}" for one in verdicts]
+        parts.append("\n".join(["**Checks**", "", *lines]))
+    parts.append(_cut(answer.strip() or "The job left no text.", f"`swarm result {job.id}` has all of it"))
     cost = "" if job.cost_usd is None or job.rehearsed else f", ${job.cost_usd:.2f}"
     tokens = f"{job.usage.total_tokens:,} tokens"
     parts.append(
@@ -33,6 +41,12 @@ def write_text(job: JobView, answer: str, verdicts: Sequence[VerdictView], risky
         f'`swarm send {job.id} "…"` goes on here; `swarm send {job.id} --review` takes in the review.</sub>'
     )
     return "\n\n".join(parts)
+
+
+def _code(text: str) -> str:
+    """Show somebody's text as it is, in one line."""
+    shown = " ".join(clean_text(text).replace("`", "'").split())
+    return f"`{shown[:MOST_OF_LINE]}`" if shown else ""
 
 
 def _cut(text: str, more: str) -> str:
