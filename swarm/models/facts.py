@@ -9,12 +9,16 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, field_validator
 
 from swarm.core.errors import PermanentModelError
 
 Part = Literal["cache_control", "effort", "thinking", "tool_choice"]
 """A part of requests without which they are still of use."""
+
+
+_SMALLEST_TOKENS = 2_000
+"""A smaller window or reply is a slip of the server's words: no agent could work in it."""
 
 
 class ModelFacts(BaseModel, frozen=True):
@@ -26,6 +30,11 @@ class ModelFacts(BaseModel, frozen=True):
     """The most tokens that one reply may have."""
     lacks: tuple[Part, ...] = ()
     """The refused parts, sorted."""
+
+    @field_validator("window", "max_output")
+    @classmethod
+    def _drop_slip(cls, size: int | None) -> int | None:
+        return None if size is None or size < _SMALLEST_TOKENS else size
 
     def __add__(self, other: ModelFacts) -> ModelFacts:
         """Both together; of two sizes the smaller one."""
@@ -41,27 +50,36 @@ NO_FACTS = ModelFacts()
 _NUMBER = r"(\d[\d,]*)"
 _WINDOWS = (
     # Anthropic: `prompt is too long: 210000 tokens > 200000 maximum`, `input length and max_tokens exceed context limit: … > 200000`
-    rf"(?:prompt is too long|context (?:limit|window)).*?> *{_NUMBER}",
+    rf"(?:prompt is too long|context (?:limit|window)).{{0,60}}?> *{_NUMBER}",
     rf"maximum context length (?:is|of)(?: only)? {_NUMBER}",  # vLLM, and most others in front of one
     rf"context (?:size|length) (?:of (?:only )?)?\(?{_NUMBER}",  # llama.cpp, LM Studio
     rf"maximum number of tokens allowed \({_NUMBER}",  # Vertex
 )
 _OUTPUTS = (
-    rf"max_tokens:? .*?> *{_NUMBER}, which is the maximum allowed number of output tokens",  # Anthropic
+    rf"max_tokens:? .{{0,40}}?> *{_NUMBER}, which is the maximum allowed number of output tokens",  # Anthropic
     rf"exceeds the model limit of {_NUMBER}",  # Bedrock
     rf"supports at most {_NUMBER} (?:completion|output) tokens",
 )
-_UNSUPPORTED = re.compile(
-    r"not (?:yet )?(?:supported|permitted|allowed|recogni[sz]ed|available|implemented)|unsupported|unknown|unexpected|unrecogni[sz]ed"
-    r"|extra (?:inputs|fields)|n[o']t support|input should be",
-    re.I,
+_REFUSED = (
+    r"(?:not (?:yet )?(?:supported|permitted|allowed|recogni[sz]ed|available|implemented)|unsupported|unknown|unexpected|unrecogni[sz]ed"
+    r"|extra (?:inputs|fields)|n[o']t support)"
 )
-_PARTS: dict[Part, re.Pattern[str]] = {
-    "cache_control": re.compile(r"cache_control", re.I),
-    "effort": re.compile(r"output_config|\beffort\b", re.I),
-    "thinking": re.compile(r"\bthinking\b", re.I),
-    "tool_choice": re.compile(r"tool_choice", re.I),
+# A refused level of effort says nothing about other levels.
+_NAMES: dict[Part, str] = {
+    "cache_control": r"\bcache_control\b",
+    "effort": r"\b(?:output_config\b(?!\.effort)|effort\b(?!:? (?:levels?\b|values?\b|['\"`])))",
+    "thinking": r"\bthinking\b",
+    "tool_choice": r"\btool_choice\b",
 }
+_NEAR = r"[^{}]{0,40}?"
+"""Between a part and the words that refuse it. What is farther off may be a quotation of the request."""
+_PARTS: dict[Part, re.Pattern[str]] = {
+    part: re.compile(rf"{name}{_NEAR}{_REFUSED}|{_REFUSED}{_NEAR}{name}", re.I) for part, name in _NAMES.items()
+}
+_VALUES = re.compile(rf"\btool_choice\b{_NEAR}input should be", re.I)
+"""A refusal of the one value that requests give the part."""
+_TOOLS_OWN = re.compile(r"input_schema|\bproperties\b|\bproperty\b", re.I)
+"""The refusal is about names that a tool's author chose."""
 
 
 def name_at(model: str, server: str | None) -> str:
@@ -74,11 +92,20 @@ def read_refusal(error: BaseException) -> ModelFacts:
     if not isinstance(error, PermanentModelError) or error.kind not in ("too_large", "bad_request"):
         return NO_FACTS
     told = str(error)
-    parts = _PARTS if error.kind == "bad_request" and _UNSUPPORTED.search(told) else {}
     return ModelFacts(
-        window=_first(_WINDOWS, told),
+        window=_first(_WINDOWS, told) if error.kind == "too_large" else None,
         max_output=_first(_OUTPUTS, told),
-        lacks=tuple(part for part, pattern in parts.items() if pattern.search(told)),
+        lacks=_lacks(told) if error.kind == "bad_request" else (),
+    )
+
+
+def _lacks(told: str) -> tuple[Part, ...]:
+    if _TOOLS_OWN.search(told):
+        return ()
+    return tuple(
+        part
+        for part, pattern in _PARTS.items()
+        if pattern.search(told) or (part == "tool_choice" and _VALUES.search(told))
     )
 
 

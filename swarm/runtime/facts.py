@@ -9,8 +9,6 @@ from swarm.runtime.segment import Segment
 from swarm.store.spending import ModelStore
 
 log = EventLog("swarm.facts")
-_SMALLEST_TOKENS = 2_000
-"""A smaller window or reply is a slip of the server's words: no agent could work in it."""
 
 
 class KnownFacts:
@@ -32,8 +30,6 @@ class KnownFacts:
     def learn(self, model: str, told: ModelFacts | BaseException) -> bool:
         """Remember the facts that a refusal or a reply told; False if none is new."""
         facts = told if isinstance(told, ModelFacts) else read_refusal(told)
-        if min(facts.window or _SMALLEST_TOKENS, facts.max_output or _SMALLEST_TOKENS) < _SMALLEST_TOKENS:
-            return False
         known, sizes = self._look_up(model)
         if Sizes.of(model, known + facts, self._prices_file) == sizes and set(facts.lacks) <= set(known.lacks):
             return False

@@ -63,6 +63,19 @@ def refuse(message: str, status: int = 400, **body: Any) -> ModelError:
         ("messages.1: each thinking block must contain thinking", NO_FACTS),
         ("tools.0.name: String should match pattern", NO_FACTS),
         ("Unsupported image type", NO_FACTS),
+        ("messages.1.content.0.type: Input should be 'text', 'image' or 'thinking'", NO_FACTS),
+        ("messages.1.content.0.thinking.signature: Input should be a valid string", NO_FACTS),
+        # Other levels of effort are taken.
+        ("output_config.effort: Input should be 'low', 'medium' or 'high'", NO_FACTS),
+        ("This model does not support effort level 'xhigh'. Supported levels: high, low, medium", NO_FACTS),
+        # A tool's author chose the name.
+        ("tools.3.custom.input_schema.properties.effort: the keyword is not supported", NO_FACTS),
+        # The request is quoted.
+        (
+            'messages.4.content.0: unexpected block {"text": "set cache_control, tool_choice, thinking, effort"}',
+            NO_FACTS,
+        ),
+        ('metadata.note: invalid value "the context window is small: 9000 > 5000"', NO_FACTS),
     ],
 )
 def test_a_refusal_teaches_what_it_says_and_no_more(message: str, facts: ModelFacts) -> None:
@@ -73,6 +86,11 @@ def test_a_refusal_of_a_part_is_read_in_the_shapes_of_other_servers() -> None:
     detail = [{"loc": ["body", "tool_choice", "type"], "msg": "Input should be 'auto', 'any' or 'tool'"}]
     assert read_refusal(refuse("", 422, detail=detail)).lacks == ("tool_choice",)
     assert read_refusal(refuse("", 400, error="unknown field output_config")).lacks == ("effort",)
+
+
+def test_a_size_in_which_no_agent_could_work_is_not_a_fact() -> None:
+    assert ModelFacts(window=0, max_output=1, lacks=("effort",)) == ModelFacts(lacks=("effort",))
+    assert ModelFacts.model_validate_json('{"window": 12}') == NO_FACTS
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 500, 529])
