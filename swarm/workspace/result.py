@@ -14,7 +14,7 @@ from swarm.workspace.changes_applied import SUBMODULE, Change
 from swarm.workspace.clean import put_files
 from swarm.workspace.copies import Copies
 from swarm.workspace.git_command import call_git, write_object
-from swarm.workspace.merge import list_changes
+from swarm.workspace.merge import change_tree, list_changes
 from swarm.workspace.repository import Repository
 
 _NO_FILES = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
@@ -68,9 +68,13 @@ class Result:
         modules = tuple(f"{one.path}/" for one in before if one.old_mode == SUBMODULE)
         kept = unheld | {one.path for one in before if dirty is not None and one.old_mode and one.path not in dirty}
 
+        began_in_folder = self.repository.history.began_in_folder(self.base)
+
         def put(tree: str, changes: Sequence[Change]) -> str:
             fitting = [one for one in changes if not f"{one.path}/".startswith(modules)]
-            return put_files(store, self.repository.git_dir, tree, fitting, place, settings)
+            if began_in_folder:
+                return put_files(store, self.repository.git_dir, tree, fitting, place, settings)
+            return change_tree(store, tree, fitting, place)
 
         began = put(head, [one for one in before if one.path not in kept])
         return began, put(began, list_changes(store, self.base, self.commit))

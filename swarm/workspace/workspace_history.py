@@ -83,6 +83,12 @@ class WorkspaceHistory:
                 return sorted(gone - since - set(told["dirty"]))
         return []
 
+    def began_in_folder(self, commit: str) -> bool:
+        """Whether a snapshot's job began from a person's files; else from a commit, so its files have the form of commits."""
+        with suppress(ValueError):
+            return bool(self._find_told('"dirty": ', commit)[0])
+        return False
+
     def _find_told(self, words: str, commit: str) -> tuple[str, dict[str, Any]]:
         """Return the newest snapshot whose message has these words, and the message. Raises `ValueError` without one."""
         shown = ("--first-parent", "-1", "--format=%H%n%B", "--no-show-signature", "-F", f"--grep={words}", commit)

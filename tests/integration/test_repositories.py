@@ -165,6 +165,16 @@ def test_a_worker_that_dies_while_it_fetches_leaves_nothing_to_mend(gitea: Forge
     assert gitea.read("work/one", "WORK") == "work\n"
 
 
+def test_contents_stay_those_of_the_commits_whatever_attributes_say(gitea: Forge, manned: Fleet) -> None:
+    # A clone would have the file in this encoding; a job's copy has it as the commit does.
+    (gitea.clone / ".gitattributes").write_text("README working-tree-encoding=UTF-16LE\n")
+    git(gitea.clone, "add", ".gitattributes")
+    git(gitea.clone, "commit", "-q", "-m", "encode")
+    git(gitea.clone, "push", "-q", "origin", "HEAD:main")
+    view = finish(submit(manned, gitea, manned.rehearse(SCENARIO)))
+    assert gitea.read(view.branch, "README") == "the project\n"
+
+
 # -- what a forge or a person refuses ------------------------------------------------------------------------
 
 
