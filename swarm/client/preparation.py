@@ -45,9 +45,9 @@ from swarm.workspace.checkouts import place_checkout
 from swarm.workspace.home import refuse_home
 
 DEFAULT_MODE: PermissionMode = "acceptEdits"
+"""Agents edit the workspace and run commands inside the sandbox; anything beyond needs approval."""
 PLANNER = "flow-planner"
 """Type of the agent that writes workflows."""
-"""Agents edit the workspace and run commands inside the sandbox; anything beyond needs approval."""
 BATCH_AGENT = "answer"
 MAX_PROMPT_BYTES = 4 * 1024 * 1024
 

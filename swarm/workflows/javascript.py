@@ -32,6 +32,8 @@ ANSWER_SECONDS = 60.0
 META = re.compile(r"^((?:\s|//[^\n]*\n|/\*.*?\*/)*)export\s+const\s+meta\b", re.S)
 _LINE = re.compile(r":(\d+):\d+\)?$")
 _MOST_STACK_CHARACTERS = 10_000
+_MOST_HEAD = 100
+"""Most bytes of an answer's first line."""
 _FRAMES = 2
 """Frames of a call's stack that are the runtime's own."""
 _OPTIONS = {
@@ -191,7 +193,9 @@ class _Interpreter:
         """Send a text, and return the script's answer. Raises `ConfigurationError` if it fails, ends, or answers too late."""
         self._send(text)
         end, told = time.monotonic() + ANSWER_SECONDS, b""
-        while b"\n" not in told[:100]:
+        while b"\n" not in told[:_MOST_HEAD]:
+            if len(told) >= _MOST_HEAD:
+                raise ConfigurationError("the script has broken its interpreter, which answers without end")
             told += self._receive(end)
         head, _, body = told.partition(b"\n")
         size, mark = head.decode().split()
@@ -215,7 +219,8 @@ class _Interpreter:
         assert self._process.stdout is not None, "it is a pipe"
         ready, source = select.poll(), self._process.stdout.fileno()
         ready.register(source, select.POLLIN)
-        told = os.read(source, 1 << 20) if ready.poll(max(0.0, end - time.monotonic()) * 1_000) else b""
+        left = end - time.monotonic()
+        told = os.read(source, 1 << 20) if left > 0 and ready.poll(left * 1_000) else b""
         if not told:
             raise ConfigurationError(self._explain_end())
         return told

@@ -5,6 +5,7 @@ Tests of swarm/workflows/javascript.py, swarm/workflows/interpreter.py, swarm/wo
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -263,5 +264,18 @@ def test_an_interpreter_that_does_not_answer_is_ended(monkeypatch: pytest.Monkey
     process.suspend()
     program.settle(desk.calls[0]["id"], "done", failed=False)
     assert program.ended is not None and "too late" in program.ended.error
+    program.close()
+    assert not interpreters()
+
+
+def test_an_interpreter_that_was_broken_cannot_fill_the_memory_of_its_worker(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    broken = tmp_path / "interpreter.py"
+    broken.write_text("import sys\nfor _ in range(8): sys.stdout.write('x' * (1 << 20))\n")
+    monkeypatch.setattr("swarm.workflows.javascript.interpreter.__file__", str(broken))
+    program = make_program(script("await agent('ask')"), Desk(seed="x"), "")
+    program.start()
+    assert program.ended is not None and "answers without end" in program.ended.error
     program.close()
     assert not interpreters()
