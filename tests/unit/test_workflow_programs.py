@@ -16,6 +16,7 @@ import threading
 import time
 import uuid
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -26,6 +27,8 @@ from swarm.agent import notes
 from swarm.agent.decision import Advance, RunTools, Settle, SpawnAgents, next_action
 from swarm.agent.entries import Advanced, Prompt, Spawned, Started, ToolFinished, ToolStarted
 from swarm.agent.history import fold
+from swarm.capabilities.workflows import kept
+from swarm.capabilities.workflows.step import WorkflowStep
 from swarm.capabilities.workflows.workflow_tool import WORKFLOW
 from swarm.core.errors import CallFailed, ConfigurationError, WorkflowChanged
 from swarm.core.records import Limits
@@ -370,6 +373,33 @@ async def boundless(flow: Flow) -> None:
     """Give an allowance without a bound."""
     with flow.allowance("a", float("inf")):
         await flow.agent("a")
+
+
+def test_the_next_segment_gets_a_waiting_program_only_once_the_last_one_is_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    @workflow
+    async def asking(flow: Flow) -> str:
+        """Ask once."""
+        return str(await flow.agent("a"))
+
+    monkeypatch.setattr("swarm.capabilities.workflows.kept.LEAST_ENTRIES", 1)
+    trial = WorkflowTrial(lambda desk: NativeProgram(asking, desk, ""))
+    replay, name = trial.wake(), make_spec().agent_id
+    parts: Any = SimpleNamespace(
+        segment=SimpleNamespace(spec=make_spec(), history=SimpleNamespace(lived=trial.lived)),
+    )
+    step = WorkflowStep(parts)
+    vars(step).update(_replay=replay, _waits=True)
+    assert kept.take(name, trial.lived) is None
+    step.after_segment()
+    assert not replay.desk.closed and kept.take(name, trial.lived) is replay
+    trial.settle(next(iter(trial.open.values())), answer)
+    replay.follow(trial.lived)
+    assert replay.program.ended is not None and replay.program.ended.error == ""
+    vars(step).update(_waits=False)
+    step.after_segment()
+    assert replay.desk.closed and kept.take(name, trial.lived) is None
 
 
 def test_a_question_about_a_program_names_few_of_its_phases_on_one_line() -> None:

@@ -16,12 +16,17 @@ _kept: dict[str, Replay] = {}
 """Agent id → its program; at most one."""
 
 
-def keep(agent_id: str, replay: Replay, entries: int) -> None:
-    """Keep a program that waits, if it is light and its replay would take time."""
-    if replay.program.is_light and entries >= LEAST_ENTRIES:
-        for other in [one for one in _kept if one != agent_id]:
-            drop(other)
-        _kept[agent_id] = replay
+def keep(agent_id: str, replay: Replay, entries: int) -> bool:
+    """Keep a program that waits, if it is light and its replay would take time. Returns whether it is kept.
+
+    The caller must not use it afterwards: the next segment, perhaps in another thread, may have it.
+    """
+    if not replay.program.is_light or entries < LEAST_ENTRIES:
+        return False
+    for other in list(_kept):
+        drop(other)
+    _kept[agent_id] = replay
+    return True
 
 
 def take(agent_id: str, lived: Sequence[Advanced | ToolFinished]) -> Replay | None:
@@ -37,8 +42,3 @@ def drop(agent_id: str) -> None:
     """Forget an agent's program."""
     if (replay := _kept.pop(agent_id, None)) is not None:
         replay.program.close()
-
-
-def is_kept(agent_id: str) -> bool:
-    """Whether the agent's program is here."""
-    return agent_id in _kept

@@ -63,9 +63,11 @@ class WorkflowStep(Step):
 
     def after_segment(self) -> None:
         """Drop the program, unless it is kept; the next segment replays it."""
-        if "_replay" in self.__dict__ and not (self._waits and kept.is_kept(self.segment.spec.agent_id)):
-            kept.drop(self.segment.spec.agent_id)
-            self._replay.program.close()
+        if "_replay" not in self.__dict__:
+            return
+        segment, replay = self.segment, self._replay
+        if not (self._waits and kept.keep(segment.spec.agent_id, replay, len(segment.history.lived))):
+            replay.program.close()
 
     @cached_property
     def _replay(self) -> Replay:
@@ -106,9 +108,7 @@ class WorkflowStep(Step):
         if self._collect() or self._refused:
             return None
         turn = self._wait()
-        if isinstance(turn, Condition | Asking):
-            self._waits = True
-            kept.keep(segment.spec.agent_id, self._replay, len(lived))
+        self._waits = isinstance(turn, Condition | Asking)
         return turn
 
     # -- the journal ---------------------------------------------------------------------------------------
