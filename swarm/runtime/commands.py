@@ -22,7 +22,7 @@ from swarm.agent.outcomes.messages import sum_up_check
 from swarm.core.errors import ToolError
 from swarm.core.log import EventLog
 from swarm.definitions.setups import Setup
-from swarm.definitions.tools import READ, SHELL, Kind
+from swarm.definitions.tools import SHELL, Kind, row_of
 from swarm.models import Block
 from swarm.runtime.approvals import judge_call
 from swarm.runtime.segment import Segment
@@ -52,8 +52,8 @@ class Calls:
         history = self._journal.history
         if len(calls) == 1 and history.kind_of(calls[0]) in (Kind.EFFECT, Kind.IDEMPOTENT):
             return self._run_effect(calls[0])
-        if any(call["name"] != READ for call in calls):
-            # Most reads take milliseconds; a search may take a minute, and other calls longer.
+        if any(row_of(call["name"]).matching != "read" for call in calls):
+            # Most calls that read files take milliseconds.
             self._journal.flush()
         if len(calls) == 1 and not self._journal.holds:
             results = [self._toolbox.run(calls[0])]
