@@ -25,12 +25,12 @@ def find_repository(order: Order, settings: Settings, ceiling: Ceiling) -> JobRe
                 "a branch or a pull request needs a repository; name it with --repo, or use `swarm apply --branch`"
             )
         return None
+    url, ref = read_name(order.repo)
+    if ceiling.workspaces or not ceiling.network:
+        # A worker fetches and pushes with its own token.
+        raise BeyondCeiling("repo", url, "no repositories", "`swarm keys add NAME --network`, without --workspace")
     if str(order.workspace) != ".":
         raise ConfigurationError("a job works on a repository or in a workspace; give one of --repo and --workspace")
-    url, ref = read_name(order.repo)
-    if ceiling.workspaces:
-        below = f"only folders below {', '.join(map(str, ceiling.workspaces))}"
-        raise BeyondCeiling("repo", url, below, "`swarm keys add NAME` without --workspace")
     branch = check_ref(order.branch or "")
     asked = JobRepository(url=url, ref=ref, branch=branch, pull_request=order.pr)
     return _ask(asked, settings)

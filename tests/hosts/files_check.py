@@ -14,7 +14,7 @@ from pathlib import Path
 from swarm import AgentView, Job
 from swarm.agent.entries import Assistant, ToolFinished
 from swarm.agent.notes import UNDONE
-from swarm.workspace import histories
+from swarm.workspace import histories, remotes
 from tests.hosts.network import HostNetwork
 
 _LINE = re.compile(r"echo (\S+) >> (effects\S*\.log)")
@@ -118,6 +118,10 @@ def find_left(network: HostNetwork) -> list[str]:
     left = [str(path) for path in network.store.path("/srv/hub").glob("*/*") if path.name != "base.git"]
     for station in network.stations:
         checkouts = station.host.path("/srv/checkouts")
-        names = [path for path in checkouts.iterdir() if path.name != histories.FOLDER] if checkouts.is_dir() else []
+        names = (
+            [path for path in checkouts.iterdir() if path.name not in (histories.FOLDER, remotes.FOLDER)]
+            if checkouts.is_dir()
+            else []
+        )
         left += [f"{station.host.name}: {path.name}" for path in names]
     return left

@@ -130,7 +130,7 @@ def test_the_files_that_would_go_are_listed_and_a_secret_is_asked_about_once(hom
     assert found.goes == [".env", ".env.example", ".gitignore", "conf", "tracked"]
     assert found.stays == {"out/": "ignored", "large": "it has 34,603,008 bytes, more than 32 MiB"}
     assert found.secrets == {".env": "its name", "conf": "its content"}
-    job: Any = SimpleNamespace(spec=SimpleNamespace(is_carried=True), folder=folder)
+    job: Any = SimpleNamespace(spec=SimpleNamespace(is_carried=True, repository=None), folder=folder)
     settings = Settings(state_dir=state)
     hold_secrets(job, None, settings)
     with pytest.raises(ConfigurationError, match="nothing was sent"):

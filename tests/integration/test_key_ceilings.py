@@ -39,6 +39,9 @@ BEYOND: dict[str, tuple[Any, str]] = {
     "workspace": ("/", "--workspace /"),
     "limits": ({"budget_usd": 2.5}, "--max-cost 2.5"),
     "budget_usd": (2.5, "--max-cost 2.5"),
+    "repo": ("octo/cat", "--network"),
+    "branch": ("fix", "--network"),
+    "pr": (True, "--network"),
 }
 """Fields that a ceiling bounds: a value beyond it, and the option of `swarm keys add` that allows it."""
 FREE: dict[str, Any] = {
@@ -64,13 +67,22 @@ FREE: dict[str, Any] = {
     "title": "x",
     "tries": 2,
     "wait_seconds": 0,
+    "workflow": False,
 }
 """Fields that give an agent no right, with a value that everybody may order."""
-TOGETHER = {"check_seconds": {"rubric": "x"}, "tries": {"rubric": "x"}, "batch": {"agent": "answer"}}
+TOGETHER = {
+    "check_seconds": {"rubric": "x"},
+    "tries": {"rubric": "x"},
+    "batch": {"agent": "answer"},
+    "branch": {"repo": "octo/cat"},
+    "pr": {"repo": "octo/cat"},
+}
 """What must be given beside them."""
+NAMED = {"limits": "budget_usd", "branch": "repo", "pr": "repo"}
+"""The field that a refusal names, if it is another one."""
 ORDERS = {one.name: one for one in MOUNTED if one.scope == "submit" and one.content}
 NEEDED: dict[str, dict[str, Any]] = {"start_job": {"prompt": "x"}, "start_map": {"prompt": "do {it}", "lines": ["a"]}}
-BOUNDED = ("start_job", "start_map", "retry_map", "send_message", "compact_agent", "answer_question")
+BOUNDED = ("start_job", "start_map", "retry_map", "send_message", "compact_agent", "answer_question", "send_review")
 """Start or change work with what it may."""
 HARMLESS = ("cancel_job", "cancel_map", "cancel_agent", "forget_job", "mark_read", "tell_event")
 """Only end or remove it; or say what agents have asked to be told, as something from outside."""
@@ -127,8 +139,7 @@ def test_a_key_with_submit_alone_orders_nothing_beyond_the_safe_ceilings(served:
             order = {"workspace": str(workspace), **NEEDED[name], **TOGETHER.get(field, {})}
             if field in BEYOND:
                 value, option = BEYOND[field]
-                named = "budget_usd" if field == "limits" else field
-                check_refused(client.post(path, json={**order, field: value}), named, option)
+                check_refused(client.post(path, json={**order, field: value}), NAMED.get(field, field), option)
             else:
                 answer = client.post(path, json={**order, field: FREE[field] if field != "prompt" else order["prompt"]})
                 assert answer.status_code == 201, (field, answer.text)
@@ -152,7 +163,7 @@ def test_the_tools_of_the_mcp_server_are_held_as_the_api_is(served: Served) -> N
                 found = await client.call_tool("start_job", order)
                 said = str(found.content[0].text)  # type: ignore[union-attr]
                 assert found.is_error == (field in BEYOND), (field, said)
-                named = "budget_usd" if field == "limits" else field
+                named = NAMED.get(field, field)
                 assert field not in BEYOND or (said.startswith(f"{named}: ") and option in said), said
             found = await client.call_tool("start_job", {"prompt": "x", "base_url": "http://127.0.0.1:1"})
             assert found.is_error and "base_url: Extra inputs" in str(found.content[0].text)  # type: ignore[union-attr]

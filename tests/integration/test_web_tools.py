@@ -117,9 +117,12 @@ def test_what_no_rule_allows_and_what_is_private_is_not_fetched(fleet: Fleet, si
         f"{{name: WebFetch, input: {{url: '{url}', prompt: what}}}}"
         for url in (f"{site.url}/short", f"http://localhost:{port}/short", f"http://2130706433:{port}/short")
     )
-    denied, *private = _work(fleet, site, calls, allow=["WebFetch(domain:localhost)", "WebFetch(domain:2130706433)"])
-    assert denied.is_error and "no rule allows" in denied.text
-    assert all(result.is_error and "is not fetched from: " in result.text for result in private)
+    results = _work(fleet, site, calls, allow=["WebFetch(domain:localhost)", "WebFetch(domain:2130706433)"])
+    assert all(result.is_error for result in results)
+    *denied, private = sorted((result.text for result in results), key=lambda text: "is not fetched from: " in text)
+    assert private.startswith("localhost is not fetched from: ")
+    # The number is 127.0.0.1 under another name, and no allowance counts for more than its spelling.
+    assert all("no rule allows" in text for text in denied)
     assert site.asked == []
 
 
