@@ -55,6 +55,8 @@ from swarm.tools.registry import describe_call
 log = EventLog("swarm.model")
 
 WARN_AT_SHARE = 0.8
+_MOST_UNFIT = 8
+"""Most refusals in a row after each of which a request is made again, in case a server tells something else each time."""
 
 
 @dataclass(frozen=True)
@@ -181,7 +183,8 @@ class ModelCall:
             raise UnfitWorker(str(error), model)
         failed = describe_failure(self._history, error, self._segment.claim.now(), random.random())
         learned = self.facts.learn(self._spec.model, error)
-        if learned and reply_room(self._history, self._sizes) >= EXPECTED_REPLY_TOKENS:
+        again = learned and self._history.failures < _MOST_UNFIT
+        if again and reply_room(self._history, self._sizes) >= EXPECTED_REPLY_TOKENS:
             # The next request is another one: without the refused part, or with a shorter reply.
             failed = failed.model_copy(update={"permanent": False, "error_kind": UNFIT})
         activity = "" if failed.permanent else f"waiting for the model ({failed.error_kind})"

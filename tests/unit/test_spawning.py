@@ -11,8 +11,9 @@ import pytest
 
 from swarm.agent.entries import Answered, Assistant, Prompt, Started
 from swarm.agent.history import History, fold
-from swarm.agent.needs import Has, find_unmet, needs_of
+from swarm.agent.needs import Has, find_unmet, formats, needs_of
 from swarm.agent.spec import AgentSpec
+from swarm.core.release import FORMAT
 from swarm.definitions.catalogue import Catalogue
 from swarm.definitions.model import AgentDefinition
 from swarm.models import Usage
@@ -142,6 +143,8 @@ def test_how_an_agent_runs_is_its_types_or_the_calls_choice(
     child = plan.children["one"]
     assert isinstance(child, AgentSpec)
     assert (child.host, child.max_seconds, child.teammate) == (host, seconds, teammate)
-    assert needs_of(child).wants == (("host:here",) if host else ())
-    lack = find_unmet(needs_of(child), Has(offers={"host:there": ""}))
-    assert bool(host) == ("the host here" in lack) and not find_unmet(needs_of(child), Has(offers={"host:here": ""}))
+    today = dict.fromkeys(formats(FORMAT, FORMAT), "")
+    assert set(needs_of(child).wants) == {*today, *(["host:here"] if host else [])}
+    lack = find_unmet(needs_of(child), Has(offers={**today, "host:there": ""}))
+    assert bool(host) == ("the host here" in lack)
+    assert not find_unmet(needs_of(child), Has(offers={**today, "host:here": ""}))
