@@ -15,8 +15,8 @@ from swarm.core.settings import Settings
 from swarm.local.redis_server import read_redis_status
 from swarm.models.catalogue import resolve_model
 from swarm.models.connection import explain_missing
-from swarm.models.examination import Examination, ServerFinding
-from swarm.models.facts import name_at
+from swarm.models.examination import ROWS, Examination, ServerFinding
+from swarm.models.facts import NO_FACTS, ModelFacts, name_at
 from swarm.store.outage import RedisError
 from swarm.store.spending import ModelStore
 
@@ -36,7 +36,7 @@ def examine_server(settings: Settings, model: str, *, as_json: bool) -> None:
             findings.append(finding)
             if not as_json:
                 _print_finding(finding)
-    kept = _remember(settings, full, examination) if examination.facts else ""
+    kept = _remember(settings, full, examination.facts) if len(findings) == len(ROWS) else ""
     if as_json:
         print_json([asdict(finding) for finding in findings])
     else:
@@ -55,12 +55,15 @@ def _print_finding(finding: ServerFinding) -> None:
         console.print(f"{'':{8 + _NAME_WIDTH}}{finding.follows}", soft_wrap=True)
 
 
-def _remember(settings: Settings, model: str, examination: Examination) -> str:
+def _remember(settings: Settings, model: str, facts: ModelFacts) -> str:
+    """Replace what refusals told, because a refusal may have been odd. Returns a sentence about it."""
     try:
         if not read_redis_status(settings).running:
-            return "Not remembered, because no Redis runs: agents learn it from refusals."
+            return "Not remembered, because no Redis runs: agents learn differences from refusals."
         name = name_at(model, settings.base_url)
-        ModelStore(Swarm(settings).store.keyspace).add_facts(name, examination.facts)
+        ModelStore(Swarm(settings).store.keyspace).set_facts(name, facts)
     except (SwarmError, RedisError, OSError) as error:
         return f"Not remembered: {error}"
+    if facts == NO_FACTS:
+        return "The fleet knows of no differences."
     return "The fleet remembers the differences for 30 days."

@@ -33,9 +33,12 @@ class ModelStore:
         self._keyspace = keyspace
 
     def add_facts(self, model: str, told: ModelFacts) -> None:
-        """Remember told facts about a model, for `FACTS_SECONDS` from now."""
+        """Remember told facts about a model, beside the known ones, for `FACTS_SECONDS` from now."""
+        self.set_facts(model, _parse_facts(self._keyspace.client.hget(self._keyspace.key("facts"), model)) + told)
+
+    def set_facts(self, model: str, facts: ModelFacts) -> None:
+        """Remember these facts about a model instead of the known ones, for `FACTS_SECONDS` from now."""
         key = self._keyspace.key("facts")
-        facts = _parse_facts(self._keyspace.client.hget(key, model)) + told
         with self._keyspace.client.pipeline(transaction=True) as pipeline:
             pipeline.hset(key, model, facts.model_dump_json(exclude_defaults=True))
             pipeline.expire(key, FACTS_SECONDS)

@@ -221,10 +221,13 @@ def test_the_command_tells_each_line_and_the_fleet_remembers_the_differences(
         monkeypatch.setenv(name, value)
     with gateway_of(server.url, _with_key(PLANTED["effort"])) as gateway:
         monkeypatch.setenv("SWARM_BASE_URL", gateway.url)
+        store = ModelStore(fleet.swarm.store.keyspace)
+        store.add_facts(f"{MODEL} at {gateway.url}", ModelFacts(window=9_000, lacks=("thinking",)))
         told = CliRunner().invoke(app, ["doctor", "--live", "--model", MODEL])
         assert told.exit_code == 0, told.output
         assert "differs effort" in told.output and "effort is left out of requests" in told.output
-        known = ModelStore(fleet.swarm.store.keyspace).all_facts()
-        assert known == {f"{MODEL} at {gateway.url}": ModelFacts(lacks=("effort",))}
+        assert store.all_facts() == {f"{MODEL} at {gateway.url}": ModelFacts(lacks=("effort",))}, (
+            "the odd ones are gone"
+        )
         again = CliRunner().invoke(app, ["doctor", "--live", "--model", MODEL, "--json"])
         assert json.loads(again.stdout)[0]["name"] == "reply"
