@@ -17,10 +17,7 @@ FIRST = 1
 """The format that every worker reads, so nothing has to require it."""
 ReadT = TypeVar("ReadT")
 Upgrade = Callable[[str, dict[str, Any]], dict[str, Any]]
-UPGRADES: dict[int, Upgrade] = {
-    # Format 2 has more fields: allowances of workflows, repositories, facts about models, held tools.
-    1: lambda name, document: document,
-}
+UPGRADES: dict[int, Upgrade] = {}
 """From each older format the way to the next: a function of a document's name (its model's, or `entry`) and the document."""
 
 

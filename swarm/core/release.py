@@ -4,7 +4,7 @@ from __future__ import annotations
 
 VERSION = "0.3.0.dev0"
 """Version of the package; `pyproject.toml` reads it here. It changes with every release."""
-FORMAT: int = 2
+FORMAT: int = 1
 """Format of all that workers share: records, journal entries, wake-up messages, and the keys of the steps in Lua.
 
 A worker reads every format up to its own, and leaves agents of a newer one to others. Raise it, at most once for a release, when a
