@@ -19,7 +19,7 @@ from typing import TypeVar
 
 from swarm.core.errors import GitFailed, NoSuchRef
 from swarm.core.settings import Settings
-from swarm.workspace.git_command import SiteToken, call_git, locked
+from swarm.workspace.git_command import SiteToken, call_git, has_commit, locked
 from swarm.workspace.inner import link_objects, mark_shallow
 from swarm.workspace.origin import Standing, list_tags
 from swarm.workspace.repository import Repository
@@ -120,7 +120,7 @@ def fetch_beginning(
         raise GitFailed(f"{place} cannot be made: {error}", "failed") from error
     with locked(place):
         os.utime(place)
-        if not _has(place, found.commit):
+        if not has_commit(place, found.commit):
             _fetch(place, url, found.commit, ref, site, settings.history_depth)
         shallow = (place / "shallow").read_text() if (place / "shallow").exists() else ""
         store = (repository.git_dir / "objects").resolve()
@@ -145,12 +145,8 @@ def _fetch(place: Path, url: str, commit: str, ref: str, site: Site, depth: int)
         except GitFailed as error:
             if error.trouble != "missing" or wanted == commit:
                 raise
-        if _has(place, commit):
+        if has_commit(place, commit):
             return
-
-
-def _has(place: Path, commit: str) -> bool:
-    return call_git(place, ["cat-file", "-e", f"{commit}^{{commit}}"], accept=(0, 1, 128))[0] == 0
 
 
 def begin(repository: Repository, standing: Standing, about: Mapping[str, str]) -> str:
