@@ -13,9 +13,10 @@ from swarm.client.swarm import Swarm
 from swarm.core.errors import ConfigurationError, SwarmError
 from swarm.core.settings import Settings
 from swarm.local.redis_server import read_redis_status
+from swarm.models.assumptions import ASSUMPTIONS
 from swarm.models.catalogue import resolve_model
 from swarm.models.connection import explain_missing
-from swarm.models.examination import ROWS, Examination, ServerFinding
+from swarm.models.examination import Examination, ServerFinding
 from swarm.models.facts import NO_FACTS, ModelFacts, name_at
 from swarm.store.outage import RedisError
 from swarm.store.spending import ModelStore
@@ -32,11 +33,11 @@ def examine_server(settings: Settings, model: str, *, as_json: bool) -> None:
     with closing(Examination(settings, full)) as examination:
         if not as_json:
             message_console().print(f"asking {name_at(full, settings.base_url)} …")
-        for finding in examination.run():
+        for finding in examination.run(ASSUMPTIONS):
             findings.append(finding)
             if not as_json:
                 _print_finding(finding)
-    kept = _remember(settings, full, examination.facts) if len(findings) == len(ROWS) else ""
+    kept = _remember(settings, full, examination.facts) if len(findings) == len(ASSUMPTIONS) else ""
     if as_json:
         print_json([asdict(finding) for finding in findings])
     else:

@@ -1,6 +1,6 @@
 """The examination of a model's server: an honest one differs in nothing, and each planted difference is told by its line alone.
 
-Tests of swarm/models/examination.py, swarm/cli/examination.py.
+Tests of swarm/models/assumptions.py, swarm/models/examination.py, swarm/cli/examination.py.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typer.testing import CliRunner
 
 from swarm.cli.app import app
 from swarm.core.settings import Settings
-from swarm.models.examination import ROWS, Examination, ServerFinding
+from swarm.models.assumptions import ASSUMPTIONS
+from swarm.models.examination import Examination, ServerFinding
 from swarm.models.facts import ModelFacts
 from swarm.store.spending import ModelStore
 from tests.fleet import Fleet
@@ -58,7 +59,7 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def examine(server: RehearsalServer, quirk: Quirk, model: str = MODEL) -> tuple[list[ServerFinding], Examination]:
     with gateway_of(server.url, quirk) as gateway, closing(Examination(Settings(base_url=gateway.url), model)) as one:
-        return list(one.run()), one
+        return list(one.run(ASSUMPTIONS)), one
 
 
 def differing(findings: list[ServerFinding]) -> dict[str, str]:
@@ -68,7 +69,7 @@ def differing(findings: list[ServerFinding]) -> dict[str, str]:
 def test_an_honest_server_differs_in_nothing_and_costs_cents(server: RehearsalServer) -> None:
     findings, examination = examine(server, HONEST)
     assert differing(findings) == {}
-    assert [finding.name for finding in findings] == [row.name for row in ROWS]
+    assert [finding.name for finding in findings] == [row.name for row in ASSUMPTIONS]
     assert examination.facts == ModelFacts() and 0 < examination.charge.cost_usd < 0.10
 
 
@@ -186,7 +187,7 @@ UNSEEN = {"reply", "price", "thinking's prefix", "forced calls"}
 
 
 def test_each_row_has_a_planted_difference() -> None:
-    assert set(PLANTED) | UNSEEN == {row.name for row in ROWS}
+    assert set(PLANTED) | UNSEEN == {row.name for row in ASSUMPTIONS}
 
 
 @pytest.mark.parametrize("name", PLANTED)
