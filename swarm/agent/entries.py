@@ -16,7 +16,8 @@ from swarm.agent.journaled import Condition, Journaled
 from swarm.agent.spec import AgentSpec
 from swarm.core.errors import JournalError
 from swarm.core.formats import NewerFormat, read_document
-from swarm.core.records import Charge, EndState, VerdictView
+from swarm.core.records import EndState, VerdictView
+from swarm.core.usage import Charge
 from swarm.definitions.model import PermissionMode
 from swarm.models import Block
 from swarm.models.facts import ModelFacts

@@ -54,7 +54,7 @@ from swarm.agent.entries import (
 )
 from swarm.agent.state import HistoryState, ReplyText
 from swarm.core.errors import JournalError
-from swarm.core.records import Charge
+from swarm.core.usage import Charge
 from swarm.definitions.tools import Kind, row_of
 from swarm.models import Block
 

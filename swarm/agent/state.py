@@ -25,7 +25,7 @@ from swarm.agent.entries import (
 )
 from swarm.agent.journaled import Condition
 from swarm.agent.spec import AgentSpec
-from swarm.core.records import Charge, Usage
+from swarm.core.usage import Charge, Usage
 from swarm.definitions.model import PermissionMode
 from swarm.definitions.tools import Kind, row_of
 from swarm.models import Block

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from swarm.agent import entries as e
 from swarm.agent.items import Fate, Item, Level, MadeCall, Passage
 from swarm.agent.passages import describe_images, detail, join, read_block, read_messages, write
-from swarm.core.records import Charge, dollars_known
+from swarm.core.usage import Charge, dollars_known
 
 _PURPOSES = {
     "task": "task",

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from itertools import islice
 
 from swarm.cli.output import show_cost
-from swarm.core.records import NANO, TERMINAL_STATES, Counters, dollars_known
+from swarm.core.records import TERMINAL_STATES
+from swarm.core.usage import NANO, Counters, dollars_known
 from swarm.streaming.live.rows import Row
 
 

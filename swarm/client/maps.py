@@ -23,8 +23,8 @@ from swarm.client.submission import has_own_files, keep_files, place_first, wait
 from swarm.core.errors import ConfigurationError, JobLost, UnknownMap
 from swarm.core.ids import line_job_id, new_map_id, root_agent_id
 from swarm.core.plain import clean
-from swarm.core.records import NANO
 from swarm.core.settings import Settings
+from swarm.core.usage import NANO
 from swarm.mailbox import USER
 from swarm.permissions.ceiling import UNLIMITED, Ceiling, Privileges
 from swarm.store.fields import agent_fields, job_fields

@@ -10,7 +10,8 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from swarm.core.records import Counters, JobView, Usage, dollars_known
+from swarm.core.records import JobView
+from swarm.core.usage import Counters, Usage, dollars_known
 from swarm.models.catalogue import charge_for, row_name
 from swarm.models.usage_report import Report
 from swarm.store.spending import REHEARSAL

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel
 
-from swarm.core.records import Usage as Usage
+from swarm.core.usage import Usage as Usage
 from swarm.models.facts import NO_FACTS, ModelFacts
 from swarm.models.limits import RateLimits as RateLimits
 

@@ -19,7 +19,7 @@ import yaml
 from pydantic import BaseModel, Field, ValidationError
 
 from swarm.core.errors import ConfigurationError
-from swarm.core.records import Charge
+from swarm.core.usage import Charge
 from swarm.models import Usage
 
 DEFAULT_CONTEXT_WINDOW = 200_000

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from swarm.core.errors import ModelError, SwarmError
-from swarm.core.records import Charge
 from swarm.core.settings import Settings
+from swarm.core.usage import Charge
 from swarm.models import ModelRequest, RateLimits, Reply, Usage
 from swarm.models.anthropic import AnthropicModel
 from swarm.models.catalogue import charge_for, context_tokens

@@ -17,7 +17,7 @@ from typing import Any
 import httpx2
 
 from swarm.core.errors import ConfigurationError
-from swarm.core.records import Usage
+from swarm.core.usage import Usage
 
 Report = dict[date, dict[str, Usage]]
 """Tokens by day, in UTC, and model."""

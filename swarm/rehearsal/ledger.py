@@ -7,7 +7,7 @@ from collections import Counter, deque
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from swarm.core.records import Usage
+from swarm.core.usage import Usage
 
 _RECORDS_KEPT = 10_000
 _UNMATCHED_KEPT = 100

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from swarm.core.records import COUNTERS
+from swarm.core.usage import COUNTERS
 from swarm.replay.past import Past, PastAgent
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from swarm.agent.history import History
-from swarm.core.records import Charge
+from swarm.core.usage import Charge
 from swarm.models import Told, Usage
 from swarm.models.catalogue import charge_for, context_tokens, cost_usd, max_output, price_of
 from swarm.models.facts import ModelFacts

@@ -28,7 +28,7 @@ from swarm.core.errors import (
 )
 from swarm.core.ids import traceparent
 from swarm.core.log import EventLog
-from swarm.core.records import Charge
+from swarm.core.usage import Charge
 from swarm.models import Block, ModelRequest, RateLimits, Reply, Usage
 from swarm.models.catalogue import charge_for, price_of
 from swarm.models.facts import NO_FACTS, ModelFacts

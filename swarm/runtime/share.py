@@ -24,7 +24,7 @@ from swarm.agent.history import History
 from swarm.agent.spec import AgentSpec
 from swarm.core.errors import TransientModelError
 from swarm.core.log import EventLog
-from swarm.core.records import Charge
+from swarm.core.usage import Charge
 from swarm.models import RateLimits, Usage
 from swarm.models.catalogue import charge_for, least_cached
 from swarm.models.encoder import describe_prefix

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from swarm.agent.blocks import BYTES_PER_TOKEN
 from swarm.core.errors import Interrupted, ModelError, PermanentModelError, SwarmError, ToolError
-from swarm.core.records import Charge, Usage
+from swarm.core.usage import Charge, Usage
 from swarm.models import Begin, ModelRequest, Progress, RateLimits, Reply, Told
 from swarm.models.catalogue import charge_for, cost_usd, resolve_model
 from swarm.runtime.budget import Prices, charge_of, reservation_aside

@@ -20,7 +20,8 @@ from swarm.core.errors import AgentCancelled, NotOwner
 from swarm.core.formats import read_document
 from swarm.core.log import EventLog
 from swarm.core.plain import clean, clean_text
-from swarm.core.records import AGENT_FIELDS, TERMINAL_STATES, AgentView, Charge, read_agent
+from swarm.core.records import AGENT_FIELDS, TERMINAL_STATES, AgentView, read_agent
+from swarm.core.usage import Charge
 from swarm.mailbox import USER
 from swarm.store.documents import read_record
 from swarm.store.fields import child_fields

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import redis
 
 from swarm.core.plain import clean_text
-from swarm.core.records import NANO, Charge
+from swarm.core.usage import NANO, Charge
 from swarm.store.keyspace import Keyspace
 from swarm.store.values import Claim, Piece
 

@@ -23,7 +23,8 @@ from swarm.agent.history import History, fold
 from swarm.agent.snapshot import restore
 from swarm.core.errors import JournalError
 from swarm.core.plain import clean_text
-from swarm.core.records import Charge, Counters, VerdictView
+from swarm.core.records import VerdictView
+from swarm.core.usage import Charge, Counters
 from swarm.store.keyspace import Keyspace, check_claim, no_agent
 from swarm.store.prefixes import Prefixes
 from swarm.store.slots import CallEnd, SlotReservation, read_slot

@@ -9,7 +9,7 @@ from datetime import date, timedelta
 
 from pydantic import ValidationError
 
-from swarm.core.records import COUNTERS, NANO, Counters
+from swarm.core.usage import COUNTERS, NANO, Counters
 from swarm.models.facts import NO_FACTS, ModelFacts
 from swarm.store.keyspace import Keyspace
 

@@ -11,9 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from swarm.agent.spec import AgentSpec
 from swarm.core.errors import MessageRefused
-from swarm.core.records import NANO as NANO
-from swarm.core.records import Counters as Counters
 from swarm.core.settings import BOARD_MIB, MEMORY_MIB, PAD_MIB
+from swarm.core.usage import NANO as NANO
+from swarm.core.usage import Counters as Counters
 from swarm.mailbox import MAX_UNREAD, Kind
 from swarm.store.slots import InLine, Slot
 

@@ -10,7 +10,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from swarm.core.records import OpenState, State, Usage
+from swarm.core.records import OpenState, State
+from swarm.core.usage import Usage
 
 
 class _StreamedEvent(BaseModel):

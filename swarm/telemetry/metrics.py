@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from swarm.core.records import NANO, TERMINAL_STATES
+from swarm.core.records import TERMINAL_STATES
+from swarm.core.usage import NANO
 from swarm.store.keyspace import Keyspace
 from swarm.telemetry.names import FIGURES, SECONDS
 

@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from swarm.core.ids import reply_span_id, span_id
-from swarm.core.records import NANO, AgentView, Usage
+from swarm.core.records import AgentView
+from swarm.core.usage import NANO, Usage
 from swarm.store.journals import StoredEntry
 from swarm.telemetry.names import SECONDS
 

@@ -20,7 +20,7 @@ from swarm.agent.entries import Assistant, Compacted, CompactionFailed, Entry, H
 from swarm.agent.history import fold
 from swarm.client.project import gather
 from swarm.client.swarm import Job
-from swarm.core.records import Charge
+from swarm.core.usage import Charge
 from swarm.models.anthropic import AnthropicModel
 from swarm.permissions.trust import TrustStore
 from swarm.replay.past import read_past

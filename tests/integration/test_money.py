@@ -16,7 +16,7 @@ from swarm.agent.history import LOST
 from swarm.cli.output import show_cost
 from swarm.cli.tree_fold import sum_money
 from swarm.client.jobs import Job
-from swarm.core.records import NANO, Charge, Usage
+from swarm.core.usage import NANO, Charge, Usage
 from swarm.models.catalogue import charge_for
 from swarm.store.store import Store
 from swarm.streaming.live.reader import LiveReader

@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 from swarm.cli.app import app
 from swarm.client.spending import day_of, reconcile
 from swarm.core.errors import ConfigurationError
-from swarm.core.records import Counters, Usage
+from swarm.core.usage import Counters, Usage
 from swarm.models.catalogue import charge_for
 from swarm.models.usage_report import fetch_report, read_report
 from swarm.store.spending import ModelStore, subtract_pages

@@ -28,7 +28,8 @@ from swarm.cli.questions import table_of_questions
 from swarm.cli.screens.lines import job_line
 from swarm.cli.tables import Column, lay_out
 from swarm.cli.tree_view import render_tree
-from swarm.core.records import JobView, Usage
+from swarm.core.records import JobView
+from swarm.core.usage import Usage
 from swarm.definitions.catalogue import load_catalogue
 from swarm.store.questions import Question
 from swarm.streaming.live.rows import Row

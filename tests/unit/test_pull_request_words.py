@@ -6,7 +6,8 @@ Tests of swarm/capabilities/repositories/words.py.
 from __future__ import annotations
 
 from swarm.capabilities.repositories.words import write_text
-from swarm.core.records import JobView, Usage
+from swarm.core.records import JobView
+from swarm.core.usage import Usage
 
 JOB = JobView.model_construct(id="job-1", usage=Usage(), agents=1, cost_usd=None, rehearsed=False)
 

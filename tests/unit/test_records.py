@@ -1,6 +1,6 @@
 """Records: what Python and Lua both know of agents stands once in each, and is the same.
 
-Tests of swarm/core/records.py, swarm/store/fields.py, swarm/store/library.py.
+Tests of swarm/core/records.py, swarm/core/usage.py, swarm/store/fields.py, swarm/store/library.py.
 """
 
 from __future__ import annotations
@@ -8,17 +8,8 @@ from __future__ import annotations
 import re
 from typing import get_args
 
-from swarm.core.records import (
-    AGENT_FIELDS,
-    COUNTERS,
-    TERMINAL_STATES,
-    Counters,
-    Event,
-    State,
-    Usage,
-    read_agent,
-    read_job,
-)
+from swarm.core.records import AGENT_FIELDS, TERMINAL_STATES, Event, State, read_agent, read_job
+from swarm.core.usage import COUNTERS, Counters, Usage
 from swarm.store.library import STEPS
 
 

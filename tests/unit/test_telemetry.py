@@ -12,7 +12,8 @@ from typing import Any
 
 import yaml
 
-from swarm.core.records import AgentView, Usage
+from swarm.core.records import AgentView
+from swarm.core.usage import Usage
 from swarm.store.journals import StoredEntry
 from swarm.telemetry.metrics import read_counted
 from swarm.telemetry.names import FIGURES, LABELS

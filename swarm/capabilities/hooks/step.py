@@ -29,7 +29,7 @@ from swarm.capabilities.hooks.runner import HookCaller, made_file
 from swarm.capabilities.hooks.table import HookTable
 from swarm.core.errors import ToolError
 from swarm.core.log import EventLog
-from swarm.core.records import Charge
+from swarm.core.usage import Charge
 from swarm.definitions.hook_commands import read_words
 from swarm.definitions.hooks import Hook, Hooks
 from swarm.definitions.plugins.words import FOLDERS

@@ -17,7 +17,8 @@ from typing import Any, Literal, NamedTuple
 from pydantic import BaseModel
 
 from swarm.core.errors import ConfigurationError, UnknownMap
-from swarm.core.records import NANO, Counters, EndState, dollars_known
+from swarm.core.records import EndState
+from swarm.core.usage import NANO, Counters, dollars_known
 from swarm.store.keyspace import Keyspace
 from swarm.store.streams import StreamStore
 from swarm.store.values import Signals

@@ -16,7 +16,7 @@ from swarm.agent.digests import MOST_REPLY_TOKENS, Sort, ask_for_digest, ask_for
 from swarm.agent.entries import Finished, Redefined, Started
 from swarm.core.errors import Interrupted, SwarmError
 from swarm.core.log import EventLog
-from swarm.core.records import Charge
+from swarm.core.usage import Charge
 from swarm.models import ModelRequest, Usage
 from swarm.models.catalogue import charge_for, resolve_model
 from swarm.runtime.budget import Prices, charge_of

@@ -20,7 +20,8 @@ from swarm.capabilities.workflows import kept
 from swarm.core.errors import ConfigurationError, WorkflowChanged
 from swarm.core.ids import question_id
 from swarm.core.plain import clean_text
-from swarm.core.records import AgentView, Counters
+from swarm.core.records import AgentView
+from swarm.core.usage import Counters
 from swarm.definitions.tools import Kind
 from swarm.models import Block
 from swarm.runtime.steps import Asking, Step, Turn

@@ -10,7 +10,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from swarm.core.records import NANO, TERMINAL_STATES, Counters, VerdictView, money_of
+from swarm.core.records import TERMINAL_STATES, VerdictView, money_of
+from swarm.core.usage import NANO, Counters
 
 Row = dict[str, Any]
 Record = Mapping[str, str | None]
