@@ -38,7 +38,7 @@ def charge_card(
     return Receipt(account=account, cents=cents, number=key[-8:])
 
 
-@tool(read_only=True, sandboxed=True, timeout=20)
+@tool(effects="none", sandboxed=True, timeout=20)
 def count_words(path: str, context: ToolContext) -> dict[str, int]:
     """Count the words of a file of the workspace, by word."""
     counts: dict[str, int] = {}

@@ -170,7 +170,7 @@ def test_results_are_text_json_or_images() -> None:
 
 @pytest.mark.parametrize(
     ("options", "kind"),
-    [({}, Kind.EFFECT), ({"read_only": True}, Kind.LOOK), ({"effects": "idempotent"}, Kind.IDEMPOTENT)],
+    [({}, Kind.EFFECT), ({"effects": "none"}, Kind.LOOK), ({"effects": "idempotent"}, Kind.IDEMPOTENT)],
 )
 def test_the_kind_says_what_a_crash_in_the_middle_leaves(options: Any, kind: Kind) -> None:
     row = _declared(tool(**options)(order)).row
@@ -236,7 +236,6 @@ BROKEN = {
     "@tool(subject='b')\ndef f(a: int): 'd'": "subject='b' is not one of its parameters",
     "@tool(name='mcp__x')\ndef f(a: int): 'd'": "cannot be a tool's name",
     "@tool(effects='all')\ndef f(a: int): 'd'": "effects='all' is not one of",
-    "@tool(effects='once', read_only=True)\ndef f(a: int): 'd'": "contradict each other",
     "@tool(name='Bash')\ndef f(a: int): 'd'": "there is a tool 'Bash' already",
     "@tool(name='read_file')\ndef f(a: int): 'd'": "there is a tool 'read_file' already",
     "def f(a: int):\n    '''d\n\n    Args:\n        b: x\n    '''": "describes 'b', which is not one of",

@@ -53,8 +53,7 @@ def tool(function: FunctionT, /) -> FunctionT: ...
 def tool(
     *,
     name: str | None = None,
-    effects: Effects | None = None,
-    read_only: bool = False,
+    effects: Effects = "once",
     network: bool = False,
     sandboxed: bool = False,
     timeout: float = DEFAULT_TIMEOUT_SECONDS,
@@ -64,54 +63,58 @@ def tool(
 ) -> Callable[[FunctionT], FunctionT]: ...
 
 
-def tool(
-    function: FunctionT | None = None,
-    /,
-    *,
-    name: str | None = None,
-    effects: Effects | None = None,
-    read_only: bool = False,
-    network: bool = False,
-    sandboxed: bool = False,
-    timeout: float = DEFAULT_TIMEOUT_SECONDS,
-    subject: str = "",
-    aliases: Sequence[str] = (),
-    needs: Sequence[str] = (),
-) -> Any:
+def tool(function: FunctionT | None = None, /, **options: Any) -> Any:
     """Make a tool of a typed function, which may be `async`: its docstring is the description, its parameters are the schema.
 
-    `effects` are the effects of a call (default `once`; `read_only=True` is `none`). `network` marks a tool that can send data of an
-    agent to other systems. `timeout` is a call's time limit in seconds. `sandboxed` runs each call in its own process, in which the
-    kernel enforces the agent's limits. `subject` is the parameter for rules such as `charge_card(acme-*)`. `aliases` are other names.
+    `effects` are the effects of a call (default `once`). `network` marks a tool that can send data of an agent to other systems.
+    `timeout` is a call's time limit in seconds. `sandboxed` runs each call in its own process, in which the kernel enforces the
+    agent's limits. `subject` is the parameter for rules such as `charge_card(acme-*)`. `aliases` are other names.
     `needs` are tags that a worker must have (`SWARM_TAGS`) to offer the tool.
 
     Raises `ConfigurationError` that names the function, its file and its line.
     """
+    decorate = _Decorator(**options)
+    return decorate if function is None else decorate(function)
 
-    def declare(function: FunctionT) -> FunctionT:
+
+@dataclass(frozen=True, kw_only=True)
+class _Decorator:
+    """The options of `tool`."""
+
+    name: str | None = None
+    effects: Effects = "once"
+    network: bool = False
+    sandboxed: bool = False
+    timeout: float = DEFAULT_TIMEOUT_SECONDS
+    subject: str = ""
+    aliases: Sequence[str] = ()
+    needs: Sequence[str] = ()
+
+    def __call__(self, function: FunctionT) -> FunctionT:
         place = place_of(function)
         try:
             _check_function(function)
-            row = ToolRow(
-                *(
-                    name or function.__name__,
-                    _kind_of(effects, read_only),
-                    f"{function.__module__}:{function.__name__}",
-                ),
-                *(subject, "value" if subject else ""),
-                network=network,
-                timeout_seconds=timeout,
-                aliases=" ".join(re.sub("[_-]", "", alias).lower() for alias in aliases),
-                tags=_read_needs(needs),
-                sandboxed=sandboxed,
-            )
-            declaration = _make(function, row, timeout, place)
+            declaration = _make(function, self._row(function), self.timeout, place)
         except UnusableFunction as error:
             raise ConfigurationError(f"{place} cannot be a tool: {error}") from error
         setattr(function, _MARK, declaration)
         return function
 
-    return declare if function is None else declare(function)
+    def _row(self, function: Callable[..., Any]) -> ToolRow:
+        if self.effects not in _KINDS:
+            raise UnusableFunction(f"effects={self.effects!r} is not one of {', '.join(map(repr, _KINDS))}")
+        return ToolRow(
+            self.name or function.__name__,
+            _KINDS[self.effects],
+            f"{function.__module__}:{function.__name__}",
+            self.subject,
+            "value" if self.subject else "",
+            network=self.network,
+            timeout_seconds=self.timeout,
+            aliases=" ".join(re.sub("[_-]", "", alias).lower() for alias in self.aliases),
+            tags=_read_needs(self.needs),
+            sandboxed=self.sandboxed,
+        )
 
 
 def declaration_of(value: object) -> Declaration | None:
@@ -125,14 +128,6 @@ def place_of(function: Callable[..., Any]) -> str:
     code = getattr(inspect.unwrap(function), "__code__", None)
     name = getattr(function, "__qualname__", repr(function))
     return f"{name} at {code.co_filename}:{code.co_firstlineno}" if code is not None else str(name)
-
-
-def _kind_of(effects: Effects | None, read_only: bool) -> Kind:
-    if effects is not None and effects not in _KINDS:
-        raise UnusableFunction(f"effects={effects!r} is not one of {', '.join(map(repr, _KINDS))}")
-    if read_only and effects not in (None, "none"):
-        raise UnusableFunction(f"read_only=True and effects={effects!r} contradict each other; give one of them")
-    return _KINDS["none" if read_only else effects or "once"]
 
 
 def _check_function(function: Callable[..., Any]) -> None:

@@ -52,7 +52,7 @@ def charge_card(account: str, cents: Annotated[int, Field(gt=0)], context: ToolC
     return Receipt(account=account, cents=cents, key=context.idempotency_key)
 
 
-@tool(read_only=True)
+@tool(effects="none")
 async def stock(sku: str, context: ToolContext) -> dict[str, object]:
     """Tell how many of an article there are."""
     context.progress(f"counting {sku}")
@@ -85,7 +85,7 @@ def linger(way: str, context: ToolContext) -> str:
     return "never"
 
 
-@tool(sandboxed=True, read_only=True, timeout=20)
+@tool(sandboxed=True, effects="none", timeout=20)
 def look_around(write: str, context: ToolContext) -> dict[str, object]:
     """Tell what a process in the sandbox sees."""
     print("this is no result")
