@@ -12,6 +12,7 @@ from swarm.core.formats import FIRST
 from swarm.core.release import FORMAT, VERSION
 from swarm.core.settings import Settings
 from swarm.models.connection import explain_missing
+from swarm.models.vendors import keyed
 from swarm.permissions.sandbox import Backend, choose_backend
 from swarm.store.callbacks import Callbacks
 from swarm.tasks import host, process
@@ -91,7 +92,8 @@ def _offers() -> dict[str, str]:
     offers = {offer("tool", name): version for name, version in tools.items()}
     host = {offer("host", socket.gethostname()): ""}
     added = [one.offers() for one in process.runtime().additions]
-    named = dict.fromkeys({offer("tag", tag) for tag in tags} | formats(FIRST, FORMAT), "")
+    vendors = {offer("vendor", name) for name in keyed(settings.vendors)}
+    named = dict.fromkeys({offer("tag", tag) for tag in tags} | vendors | formats(FIRST, FORMAT), "")
     return dict(sorted(ChainMap(offers, host, named, *map(dict, added)).items()))
 
 

@@ -47,7 +47,7 @@ from swarm.tasks.publish import carry_out
 from swarm.tools.outside import find_outside_tools
 
 if TYPE_CHECKING:
-    from swarm.models.anthropic import AnthropicModel
+    from swarm.models.router import AnyModel
 
 log = EventLog("swarm.process")
 STOP_SIGNAL = signal.SIGUSR2
@@ -68,7 +68,7 @@ class Runtime:
             partial(open_shared_objects, settings),
         )
         self.disk = Disk(self.store.keyspace, settings.durability)
-        self._models: dict[str | None, AnthropicModel] = {}
+        self._models: dict[str | None, AnyModel] = {}
         self._lock = threading.Lock()
 
     def model_for(self, spec: AgentSpec) -> Model:
@@ -77,14 +77,14 @@ class Runtime:
             return ProgramModel(spec)
         return self.model_at(spec.base_url)
 
-    def model_at(self, url: str | None) -> AnthropicModel:
+    def model_at(self, url: str | None) -> AnyModel:
         """The model of the settings' provider, or of a rehearsal server."""
-        from swarm.models.anthropic import AnthropicModel
+        from swarm.models.router import AnyModel
 
         with self._lock:
             model = self._models.get(url)
             if model is None:
-                model = AnthropicModel.rehearsing(self.settings, url) if url else AnthropicModel(self.settings)
+                model = AnyModel.rehearsing(self.settings, url) if url else AnyModel(self.settings)
                 self._models[url] = model
             return model
 

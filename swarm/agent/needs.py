@@ -20,10 +20,11 @@ from swarm.core.release import FORMAT
 from swarm.definitions.model import AgentDefinition
 from swarm.definitions.names import canonical_tool, split_pattern
 from swarm.definitions.tools import is_mcp, row_of
+from swarm.models.vendors import vendor_of
 
 ANY_MODEL = "*"
 _HOST, _FORMAT = "host:", "format:"
-OfferKind = Literal["tool", "workflow", "tag", "mcp", "host", "forge"]
+OfferKind = Literal["tool", "workflow", "tag", "mcp", "host", "forge", "vendor"]
 SERVERS = "servers"
 """The `mcp` offer of a worker that can use MCP servers."""
 _NAMED = {
@@ -36,6 +37,7 @@ _NAMED = {
     "workflow:python": ("support for workflows in Python", install_command("workflows")),
     "workflow:javascript": ("support for workflows in JavaScript", install_command("workflows")),
     "forge": ("access to", 'name it in SWARM_FORGES there: {{"{0}": "gitea:VARIABLE"}}'),
+    "vendor": ("a key for", "set its variable there (docs/vendors.md)"),
     "tag": ("the tag", "SWARM_TAGS={}"),
     "mcp": ("the MCP server", "SWARM_MCP_SERVERS={}"),
     f"mcp:{SERVERS}": ("support for MCP", install_command("mcp")),
@@ -162,6 +164,8 @@ def needs_of(
     wants |= {offer("mcp", SERVERS)} if serving or any(map(is_mcp, given)) else set()
     wants |= {offer("mcp", key) for key in servers}
     model = spec.model if spec.definition.asks_model and not spec.base_url else ""
+    vendor = vendor_of(model)
+    wants |= {offer("vendor", vendor.name)} if vendor is not None and vendor.key else set()
     wants |= _TODAY
     needs = Needs(job=spec.job_id, model=model, wants=tuple(sorted(wants)))
     if spec.files is None or not spec.is_carried:
@@ -210,6 +214,8 @@ def find_unmet(needs: Needs, has: Has) -> str:
         return f"it lacks {' and '.join(_in_words(want, has) for want in missing)}"
     if not needs.model:
         return ""
+    if vendor_of(needs.model) is not None:
+        return has.lacks.get(needs.model, "")
     return has.lacks.get(ANY_MODEL) or has.lacks.get(needs.model, "")
 
 

@@ -198,7 +198,7 @@ def _read_again(swarm: Swarm, job: Job, until: int | None, speed: float | None, 
 
 
 def _check(swarm: Swarm, job: Job, *, as_json: bool) -> None:
-    checked = list(check_requests(read_past(swarm.store, job.id), swarm.settings.prices_file))
+    checked = list(check_requests(read_past(swarm.store, job.id), swarm.settings.prices_file, swarm.settings.vendors))
     counts = Counter(one.outcome for one in checked)
     differing = [one for one in checked if one.outcome == "differs"]
     if as_json:

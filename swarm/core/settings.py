@@ -97,6 +97,9 @@ class Settings(BaseSettings):
     """Model for progress lines, and for summaries of conversations that have left the prompt cache: an alias or a full id."""
     summary_seconds: float = Field(default=30.0, gt=0)
     """Shortest interval between progress lines about an agent, if requested (`swarm run --summaries`)."""
+    vendors: dict[str, str] = {}
+    """Servers of OpenAI's Chat Completions by name, for models named `NAME:MODEL`, as JSON: an address, and the name of a variable
+    with a key if it asks for one, `{"ours": "https://llm.example.org/v1 OURS_KEY"}`. They are added to the known ones."""
     prices_file: Path | None = None
     """YAML that overrides rows of the shipped table of prices and context sizes."""
     base_url: str | None = None
@@ -306,6 +309,18 @@ class Settings(BaseSettings):
             if not re.fullmatch(r"((github|gitlab|gitea):)?([A-Za-z_][A-Za-z0-9_]*|/.+)?", given):
                 raise ValueError(
                     f"{host!r} needs `KIND:SECRET`: github, gitlab or gitea, and the name of a variable or an absolute path"
+                )
+        return value
+
+    @field_validator("vendors")
+    @classmethod
+    def _check_vendors(cls, value: dict[str, str]) -> dict[str, str]:
+        for name, given in value.items():
+            if not re.fullmatch(r"[a-z][a-z0-9_-]*", name):
+                raise ValueError(f"{name!r} is no name of a vendor; use small letters, digits, `-` and `_`")
+            if not re.fullmatch(r"https?://[^\s/]+\S*( +[A-Za-z_][A-Za-z0-9_]*)?", given):
+                raise ValueError(
+                    f"{name!r} needs `URL` or `URL VARIABLE`, for instance https://llm.example.org/v1 OURS_KEY"
                 )
         return value
 

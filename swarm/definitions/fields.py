@@ -187,7 +187,7 @@ def _read_memory(keys: Table, values: dict[str, Any], warnings: list[str]) -> No
 
 
 def read_model(model: str, warnings: list[str]) -> str | None:
-    """Return an alias or full id of a Claude model; any other model becomes `inherit`, with a warning."""
+    """Return an alias or full id of a Claude model, or `VENDOR:MODEL`; any other model becomes `inherit`, with a warning."""
     plain = re.sub(r"\[\w+\]$", "", model.removeprefix("anthropic/")).strip()
     if plain != model.removeprefix("anthropic/"):
         warnings.append(f"only {plain!r} of the model {show(model)} is used")
@@ -195,7 +195,7 @@ def read_model(model: str, warnings: list[str]) -> str | None:
         return plain.lower()
     if plain.lower() == "default":
         return None
-    if "/" not in plain and "claude-" in plain.lower():
+    if ("/" not in plain and "claude-" in plain.lower()) or re.fullmatch(r"[a-z][a-z0-9_-]*:\S+", plain):
         return plain
     # Other providers have their own ids for the same models; the alias means the same everywhere.
     if family := re.search(r"claude-(?:[\d.-]+-)?(haiku|sonnet|opus|fable)", plain.lower()):

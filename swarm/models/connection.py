@@ -15,6 +15,7 @@ from swarm.core.errors import ConfigurationError
 from swarm.core.settings import Settings
 from swarm.models.failures import credentials_failure
 from swarm.models.interruption import make_interruptible
+from swarm.models.vendors import keyed, split_model
 
 if TYPE_CHECKING:
     from anthropic import Anthropic, AnthropicBedrock, AnthropicVertex
@@ -109,6 +110,10 @@ def find_credentials(settings: Settings) -> str | None:
     for name in _VARIABLES:
         if os.environ.get(name):
             return name
+    if found := keyed(settings.vendors):
+        return f"the key for {found[0]}"
+    if (local := split_model(settings.model, settings.vendors)) is not None and not local[0].key:
+        return f"{local[0].name} needs none"
     folder = Path(os.environ.get("ANTHROPIC_CONFIG_DIR") or Path.home() / ".config" / "anthropic")
     return str(folder) if folder.is_dir() else None
 

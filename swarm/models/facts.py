@@ -67,7 +67,7 @@ _REFUSED = (
 # A refused level of effort says nothing about other levels.
 _NAMES: dict[Part, str] = {
     "cache_control": r"\bcache_control\b",
-    "effort": r"\b(?:output_config\b(?!\.effort)|effort\b(?!:? (?:levels?\b|values?\b|['\"`])))",
+    "effort": r"\b(?:output_config\b(?!\.effort)|(?:reasoning_)?effort\b(?!:? (?:levels?\b|values?\b|['\"`])))",
     "thinking": r"\bthinking\b",
     "tool_choice": r"\btool_choice\b",
 }

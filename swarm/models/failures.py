@@ -23,6 +23,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
 
 from swarm.core.errors import ModelError, PermanentModelError, TransientModelError
+from swarm.models.vendors import vendors
 
 RETRY_AFTER_CAP_SECONDS = 3600.0
 CAP_SECONDS = 60.0
@@ -70,6 +71,10 @@ _CODE_KINDS = {
     "linked_organization_billing_unavailable": "billing",
     "organization_on_hold": "permission",
     "request_body_too_large_after_decoding": "too_large",
+    # OpenAI's, and those of servers that speak its formats.
+    "context_length_exceeded": "too_large",
+    "insufficient_quota": "billing",
+    "model_not_found": "not_found",
     "compaction_unavailable": "no_summary",
     "compaction_nothing_to_summarize": "no_summary",
 }
@@ -184,7 +189,7 @@ def _read_body(body: object) -> _Detail:
         text = body.get("message") or error or body.get("detail") if isinstance(body, dict) else body
         return _Detail("", "", _one_line(text if isinstance(text, str) else json.dumps(text)) if text else "")
     details = error.get("details")
-    code = details.get("error_code") if isinstance(details, dict) else None
+    code = details.get("error_code") if isinstance(details, dict) else error.get("code")
     return _Detail(str(error.get("type") or ""), str(code or ""), _one_line(str(error.get("message") or "")))
 
 
@@ -254,8 +259,13 @@ _REMEDIES = {
 }
 
 
+def _sign_in_at(vendor: str) -> str:
+    known = vendors({}).get(vendor)
+    return f"set {known.key} to a valid key" if known and known.key else "set the variable that SWARM_VENDORS names"
+
+
 def _permanent(kind: str, where: str, why: str, *, model: str, provider: str, aliases: str) -> PermanentModelError:
-    sign_in = _SIGN_IN.get(provider, _SIGN_IN["anthropic"])
+    sign_in = _SIGN_IN.get(provider) or _sign_in_at(provider)
     remedy = _REMEDIES.get(kind, "The server asks not to try again")
     remedy = remedy.format(model=model, aliases=aliases, sign_in=sign_in)
     return PermanentModelError(_say(kind, where, why, remedy), kind=kind)

@@ -46,8 +46,18 @@ NOTHING_STATED = RateLimits()
 
 
 def read_limits(headers: Mapping[str, str]) -> RateLimits:
-    """Limits in a response's headers. A value that is no number counts as not stated."""
+    """Limits in a response's headers. A value that is no number counts as not stated.
+
+    In OpenAI's format, tokens are those of input and output together; they are taken as a limit of the input.
+    """
     known = dict(headers.items())
+    if "x-ratelimit-limit-requests" in known:
+        return RateLimits(
+            requests=_number(known.get("x-ratelimit-limit-requests"), 0),
+            input=_number(known.get("x-ratelimit-limit-tokens"), 0),
+            requests_left=_number(known.get("x-ratelimit-remaining-requests"), -1),
+            input_left=_number(known.get("x-ratelimit-remaining-tokens"), -1),
+        )
     stated = [_number(known.get(name), 0) for name in _STATED]
     left = [_number(known.get(name), -1) for name in _LEFT]
     return RateLimits(*stated, *left)

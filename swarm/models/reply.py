@@ -138,7 +138,7 @@ class ReplyBuilder:
             self._characters += len(delta[field])
             if self._on_words is not None and field != "signature":
                 self._on_words(index, self._blocks[index], delta[field])
-        elif kind == "compaction_delta":
+        elif kind in ("compaction_delta", "vendor_delta"):
             self._blocks[index] |= {
                 name: value for name, value in delta.items() if name != "type" and value is not None
             }

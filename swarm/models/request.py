@@ -86,7 +86,7 @@ def sendable(message: dict[str, Any]) -> dict[str, Any]:
     blocks: list[Block] = [{"type": "text", "text": content}] if isinstance(content, str) else content
     if blocks is content and blocks and all(map(_is_fit, blocks)):
         return message
-    kept = [unmarked(block) for block in blocks if not _is_empty_text(block)]
+    kept = [unmarked(block) for block in blocks if not _is_empty_text(block) and not _is_foreign_thinking(block)]
     if message["role"] != "assistant":
         kept = kept or [unmarked(block) for block in blocks]
     return {**message, "content": kept}
@@ -144,7 +144,12 @@ def _is_markable(block: Block) -> bool:
 
 
 def _is_fit(block: Block) -> bool:
-    return "cache_control" not in block and not _is_empty_text(block)
+    return "cache_control" not in block and "vendor" not in block and not _is_empty_text(block)
+
+
+def _is_foreign_thinking(block: Block) -> bool:
+    """Whether another vendor's model thought so: the Messages API takes signed thinking only."""
+    return "vendor" in block and block.get("type") == "thinking"
 
 
 def _is_empty_text(block: Block) -> bool:
@@ -160,8 +165,10 @@ def marked(block: Block) -> Block:
 
 
 def unmarked(block: Block) -> Block:
-    """The block without a prompt cache mark."""
-    return {key: value for key, value in block.items() if key != "cache_control"} if "cache_control" in block else block
+    """The block without a prompt cache mark and without another vendor's form of it."""
+    if "cache_control" not in block and "vendor" not in block:
+        return block
+    return {key: value for key, value in block.items() if key not in ("cache_control", "vendor")}
 
 
 def fit(body: dict[str, Any], facts: ModelFacts) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The server's replies per path: messages, token counts, models, and its own statistics.
 
-A request to `/v1/messages` passes these in order: the key, the API's rules, the model's name, the rate limits, the faults, the
-script. Its record is stored before the last byte of the reply is sent, so the client can find it.
+A request for a message, in either format, passes these in order: the key, the API's rules, the model's name, the rate limits, the
+faults, the script. Its record is stored before the last byte of the reply is sent, so the client can find it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 from swarm.core.log import EventLog
 from swarm.models.catalogue import price_of
 from swarm.rehearsal import wire
+from swarm.rehearsal.chat_wire import build_chat_error, build_chunks, build_whole, read_chat
 from swarm.rehearsal.connection import Headers, Request, RequestRefused, format_chunk, format_head, format_response
 from swarm.rehearsal.conversation import Conversation, read_conversation
 from swarm.rehearsal.faults import ERRORS, FaultPlan
@@ -36,6 +37,7 @@ _LEAST_TOKENS = 1_000
 _WINDOW = 1_000_000
 """Context window of a model that is missing from the price table."""
 _SHOWN_CHARACTERS = 400
+_CHAT = "/v1/chat/completions"
 _MODELS = ("claude-haiku-4-5", "claude-sonnet-5-5", "claude-opus-5-5")
 """Models listed if the scenario names none."""
 
@@ -44,11 +46,13 @@ _log = EventLog(__name__)
 
 @dataclass
 class _HttpExchange:
-    """One request to `/v1/messages` in progress."""
+    """One request for a message in progress."""
 
     request: Request
     send: Send
     record: RequestRecord
+    is_chat: bool
+    """The request speaks Chat Completions."""
 
 
 class Endpoints:
@@ -90,7 +94,7 @@ class Endpoints:
         if (request.method, path) == ("GET", "/rehearsal/stats"):
             send(format_response(200, [], wire.encode_json({"scenario": self._scenario.name, **self.stats()})))
             return True
-        if (request.method, path) == ("POST", "/v1/messages"):
+        if request.method == "POST" and path in ("/v1/messages", _CHAT):
             self._ledger.begin()
             try:
                 return self._serve_message(request, send, request_id)
@@ -141,10 +145,12 @@ class Endpoints:
     # -- one message --------------------------------------------------------------------------------------
 
     def _serve_message(self, request: Request, send: Send, request_id: str) -> bool:
-        exchange = _HttpExchange(request, send, RequestRecord(time=time.time(), request_id=request_id, status=200))
+        record = RequestRecord(time=time.time(), request_id=request_id, status=200)
+        exchange = _HttpExchange(request, send, record, request.path.rstrip("/") == _CHAT)
         try:
             self._check_key(request)
-            body = self._read_body(request.json(), request.headers.get("anthropic-beta", ""))
+            given = read_chat(request.json()) if exchange.is_chat else request.json()
+            body = self._read_body(given, request.headers.get("anthropic-beta", ""))
             exchange.record = replace(
                 exchange.record, model=body["model"], messages=len(body["messages"]), stream=body.get("stream") is True
             )
@@ -152,7 +158,7 @@ class Endpoints:
         except RequestRefused as refusal:
             _log.debug("rehearsal.refused", request_id=request_id, status=refusal.status, reason=refusal.message)
             self._ledger.record(replace(exchange.record, status=refusal.status, error=refusal.message))
-            self._send_error(send, refusal, request_id)
+            self._send_error(send, refusal, request_id, is_chat=exchange.is_chat)
             return True
 
     def _play(self, exchange: _HttpExchange, body: dict[str, Any]) -> bool:
@@ -210,8 +216,10 @@ class Endpoints:
         remaining = seconds * (1 - _FIRST_BYTE_SHARE)
         try:
             if exchange.record.stream:
-                return self._send_stream(exchange, wire.build_events(message), remaining, fault)
-            return self._send_message(exchange, message, remaining, fault)
+                events = build_chunks(message) if exchange.is_chat else wire.build_events(message)
+                return self._send_stream(exchange, events, remaining, fault)
+            whole = build_whole(message) if exchange.is_chat else message
+            return self._send_message(exchange, whole, remaining, fault)
         finally:
             self._provider.spend(charged["output_tokens"])
 
@@ -345,11 +353,12 @@ class Endpoints:
     def _send_json(self, send: Send, value: Any, request_id: str) -> None:
         send(format_response(200, self._headers(request_id), wire.encode_json(value)))
 
-    def _send_error(self, send: Send, refusal: RequestRefused, request_id: str) -> None:
+    def _send_error(self, send: Send, refusal: RequestRefused, request_id: str, *, is_chat: bool = False) -> None:
         headers = self._headers(request_id)
         if refusal.retry_after is not None:
             headers.append(("retry-after", f"{refusal.retry_after:g}"))
-        send(format_response(refusal.status, headers, wire.encode_json(wire.build_error(refusal, request_id))))
+        error = build_chat_error(refusal) if is_chat else wire.build_error(refusal, request_id)
+        send(format_response(refusal.status, headers, wire.encode_json(error)))
 
     def _headers(self, request_id: str) -> Headers:
         return [("request-id", request_id), ("x-request-id", request_id), *self._provider.headers()]

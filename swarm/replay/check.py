@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal
 
 from swarm.agent.entries import Assistant, Started
 from swarm.agent.history import History, fold
 from swarm.models import ModelRequest
 from swarm.models.catalogue import max_output
+from swarm.models.chat_request import ChatEncoder
 from swarm.models.encoder import Encoder
 from swarm.models.facts import NO_FACTS
+from swarm.models.vendors import split_model
 from swarm.replay.past import Past
 from swarm.runtime.budget import Sizes, reply_room
+
+NO_VENDORS: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -29,10 +34,15 @@ class Checked:
     """`unknown`: no hash was recorded, or a budget decided the maximum length of the reply."""
 
 
-def check_requests(past: Past, prices_file: Path | None = None) -> Iterator[Checked]:
-    """Compare every agent's requests with the recorded hashes. Raises `JournalError`, `ConfigurationError`."""
+def check_requests(
+    past: Past, prices_file: Path | None = None, added: Mapping[str, str] = NO_VENDORS
+) -> Iterator[Checked]:
+    """Compare every agent's requests with the recorded hashes; `added` is the setting `vendors`.
+
+    Raises `JournalError`, `ConfigurationError`.
+    """
     for agent_id, turn, history, reply in read_replies(past):
-        yield Checked(agent_id, turn, _compare(history, reply, prices_file))
+        yield Checked(agent_id, turn, _compare(history, reply, prices_file, added))
 
 
 def read_replies(past: Past) -> Iterator[tuple[str, int, History, Assistant]]:
@@ -56,7 +66,9 @@ def read_replies(past: Past) -> Iterator[tuple[str, int, History, Assistant]]:
                 )
 
 
-def _compare(history: History, reply: Assistant, prices_file: Path | None) -> Literal["same", "differs", "unknown"]:
+def _compare(
+    history: History, reply: Assistant, prices_file: Path | None, added: Mapping[str, str]
+) -> Literal["same", "differs", "unknown"]:
     spec = history.spec
     if not reply.request_sha or spec is None:
         return "unknown"
@@ -73,7 +85,9 @@ def _compare(history: History, reply: Assistant, prices_file: Path | None) -> Li
         summarize=None,
         kept={},
     )
-    body = Encoder().encode(request, max_output=max_output(spec.model, prices_file=prices_file))
+    found = split_model(spec.model, added)
+    encoder = Encoder() if found is None else ChatEncoder(*found)
+    body = encoder.encode(request, max_output=max_output(spec.model, prices_file=prices_file))
     if hashlib.sha256(body).hexdigest() == reply.request_sha:
         return "same"
     bounded = spec.limits.max_tokens is not None or spec.limits.budget_usd is not None

@@ -22,7 +22,7 @@ from swarm.store.store import Store
 from swarm.store.values import Signals
 
 if TYPE_CHECKING:
-    from swarm.models.anthropic import AnthropicModel
+    from swarm.models.router import AnyModel
 
 
 class OrderPlace(NamedTuple):
@@ -95,7 +95,7 @@ class WorkerHost(Protocol):
     settings: Settings
     store: Store
 
-    def model_at(self, url: str | None) -> AnthropicModel:
+    def model_at(self, url: str | None) -> AnyModel:
         """The model of the settings' provider, or of a rehearsal server."""
 
     def is_draining(self) -> bool:

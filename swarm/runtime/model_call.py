@@ -34,6 +34,7 @@ from swarm.models.catalogue import charge_for, price_of
 from swarm.models.facts import NO_FACTS, ModelFacts
 from swarm.models.failures import backoff_seconds
 from swarm.models.reply import tell_apart
+from swarm.models.vendors import split_model
 from swarm.runtime.budget import (
     EXPECTED_REPLY_TOKENS,
     LEAST_SUMMARY_TOKENS,
@@ -179,8 +180,10 @@ class ModelCall:
     def note_failure(self, error: PermanentModelError | ConfigurationError | TransientModelError) -> None:
         """Journal a failed request. Raises `UnfitWorker`."""
         if self._spec.base_url is None and _is_the_workers(error):
-            model = self._spec.model if isinstance(error, ModelError) and error.kind == "permission" else ANY_MODEL
-            raise UnfitWorker(str(error), model)
+            # Another vendor's key says nothing about other models.
+            of_one = isinstance(error, ModelError) and error.kind == "permission"
+            of_one = of_one or split_model(self._spec.model, self._settings.vendors) is not None
+            raise UnfitWorker(str(error), self._spec.model if of_one else ANY_MODEL)
         failed = describe_failure(self._history, error, self._segment.claim.now(), random.random())
         learned = self.facts.learn(self._spec.model, error)
         again = learned and self._history.failures < _MOST_UNFIT

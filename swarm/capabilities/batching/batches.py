@@ -15,6 +15,7 @@ from typing import Any
 from swarm.agent.spec import AgentSpec
 from swarm.core.errors import ConfigurationError
 from swarm.definitions.model import AgentDefinition
+from swarm.models.vendors import split_model
 from swarm.runtime.additions import OrderPart
 from swarm.store.keyspace import Keyspace
 from swarm.store.values import Claim, Signals
@@ -119,8 +120,10 @@ class BatchOfOrder(OrderPart):
 
     def check(self, spec: AgentSpec) -> None:
         """Raise `ConfigurationError` for a root that cannot be sent in a batch."""
-        provider = self.place.settings.provider if spec.base_url is None else "anthropic"
+        provider: str = self.place.settings.provider if spec.base_url is None else "anthropic"
         copies = spec.isolation != "none" or spec.is_carried
+        if (found := split_model(spec.model, self.place.settings.vendors)) is not None:
+            provider = found[0].name
         refuse_more_turns(spec.definition, provider, summaries=spec.summaries, copies=copies)
 
 

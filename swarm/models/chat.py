@@ -1,0 +1,206 @@
+"""The adapter of servers that speak OpenAI's Chat Completions: makes one attempt at a model request.
+
+It uses the HTTP client that the Anthropic SDK brings, and no SDK of a vendor: those walk the whole conversation again in each turn. Every
+process makes a client of its own, because connections must not cross a fork. Safe to share between threads.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from swarm.core.errors import ConfigurationError, Interrupted, ModelError, PermanentModelError, TransientModelError
+from swarm.core.settings import Settings
+from swarm.models import ApplyLimits, Begin, Hear, ModelRequest, Progress, Reply, Told, Usage
+from swarm.models.catalogue import describe_aliases, max_output
+from swarm.models.chat_reply import ChatReader
+from swarm.models.chat_request import ChatEncoder
+from swarm.models.connection import CONNECT_TIMEOUT_SECONDS, REHEARSAL_KEY, certificates, is_loopback
+from swarm.models.events import read_events
+from swarm.models.failures import response_failure, stream_failure, unusable_failure
+from swarm.models.interruption import make_interruptible
+from swarm.models.limits import read_limits
+from swarm.models.reply import ReplyBuilder
+from swarm.models.vendors import Vendor, key_of
+
+if TYPE_CHECKING:
+    from httpx2 import Client, Response
+
+_CHARACTERS_PER_TOKEN = 4
+
+
+class ChatModel:
+    """The models of one vendor, for `swarm.models.router`."""
+
+    def __init__(self, settings: Settings, vendor: Vendor, *, rehearsing: bool = False) -> None:
+        """With `rehearsing` a job named the server: it gets none of this process's credentials, and its redirects are not followed."""
+        self._settings, self._vendor, self._is_rehearsal = settings, vendor, rehearsing
+        self._clients: dict[int, Client] = {}
+
+    def complete(
+        self,
+        request: ModelRequest,
+        name: str,
+        on_progress: Progress | None = None,
+        on_words: Hear | None = None,
+        on_limits: ApplyLimits | None = None,
+        on_begin: Begin | None = None,
+    ) -> Reply:
+        """Make one attempt at the model with this name at the vendor. Raises the errors of `Model.complete`, and `ConfigurationError`."""
+        if request.summarize is not None:
+            raise PermanentModelError(f"{request.model} writes no summaries of its own", kind="no_summary")
+        encoder: ChatEncoder = request.kept.setdefault("chat", ChatEncoder(self._vendor, name))
+        try:
+            body = encoder.encode(request, max_output=max_output(request.model, prices_file=self._settings.prices_file))
+        except (TypeError, ValueError, KeyError) as error:
+            raise PermanentModelError(f"the model request cannot be encoded: {error!r}", kind="bad_request") from error
+        builder, reader = ReplyBuilder(on_progress, on_words, on_begin), ChatReader(request.model)
+        try:
+            return self._complete(request, body, (builder, reader), on_limits)
+        except (ModelError, Interrupted) as error:
+            error.told = _told(builder, reader, len(body))
+            raise
+
+    def close(self) -> None:
+        """Close this process's connections. The model stays usable."""
+        if (client := self._clients.pop(os.getpid(), None)) is not None:
+            client.close()
+
+    def _complete(
+        self, request: ModelRequest, body: bytes, parts: tuple[ReplyBuilder, ChatReader], on_limits: ApplyLimits | None
+    ) -> Reply:
+        import httpx2
+
+        builder, reader = parts
+        deadline = time.monotonic() + self._settings.request_timeout_seconds
+        try:
+            with self._client().stream(
+                "POST", "/chat/completions", content=body, headers=_headers(request)
+            ) as response:
+                if on_limits is not None:
+                    on_limits(read_limits(response.headers))
+                if not response.is_success:
+                    raise self._refusal(response, request.model)
+                for event in self._events(response, request.model, reader):
+                    builder.add(event)
+                    if time.monotonic() > deadline:
+                        limit = self._settings.request_timeout_seconds
+                        raise TransientModelError(
+                            f"the model request did not finish within {limit:g} s (SWARM_REQUEST_TIMEOUT_SECONDS)",
+                            kind="timeout",
+                        )
+                if reader.usage is None:  # the server ignores `include_usage`
+                    builder.add({"type": "message_delta", "delta": {}, "usage": _estimate(builder, len(body))})
+                request_id = response.headers.get("x-request-id")
+        except httpx2.HTTPError as error:
+            raise self._transport_failure(error, has_begun=builder.told() is not None) from error
+        except (AttributeError, KeyError, TypeError, ValueError, httpx2.StreamError) as error:
+            raise TransientModelError(f"the model's reply is damaged: {error!r}", kind="cut") from error
+        try:
+            reply = builder.finish(request_id, hashlib.sha256(body).hexdigest())
+        except ValidationError as error:
+            raise TransientModelError(f"the model's reply is damaged: {error.errors()[0]}", kind="cut") from error
+        if reply is None:
+            raise TransientModelError("the model's reply was cut off before its end", kind="cut")
+        return reply
+
+    def _events(self, response: Response, model: str, reader: ChatReader) -> Iterator[Mapping[str, Any]]:
+        kind = response.headers.get("content-type", "").partition(";")[0]
+        if kind != "text/event-stream":
+            data = response.read()
+            whole = json.loads(data) if kind == "application/json" else None
+            if not isinstance(whole, dict) or not whole.get("choices"):
+                raise unusable_failure(
+                    f"{self._vendor.url} answered with {kind or 'nothing'}, which is no reply of Chat Completions",
+                    **self._about(model),
+                )
+            yield from reader.read(whole)
+            yield from reader.end(said=True)
+            return
+        for _, data in read_events(response.iter_bytes()):
+            if data.strip() == b"[DONE]":
+                yield from reader.end(said=True)
+                return
+            chunk = json.loads(data)
+            if chunk.get("error"):
+                raise stream_failure(chunk, **self._about(model))
+            yield from reader.read(chunk)
+        yield from reader.end(said=False)
+
+    def _about(self, model: str) -> dict[str, str]:
+        aliases = describe_aliases(self._settings.prices_file)
+        return {"model": model, "provider": self._vendor.name, "aliases": aliases}
+
+    def _refusal(self, response: Response, model: str) -> ModelError:
+        data = response.read()
+        try:
+            body: object = json.loads(data)
+        except ValueError:
+            body = data.decode(errors="replace")
+        return response_failure(response.status_code, response.headers, body, now=time.time(), **self._about(model))
+
+    def _transport_failure(self, error: Exception, *, has_begun: bool) -> TransientModelError:
+        import httpx2
+
+        if isinstance(error, httpx2.TimeoutException) and not isinstance(error, httpx2.ConnectTimeout):
+            return TransientModelError(
+                "the model's server sent nothing for too long (SWARM_SILENCE_SECONDS)", kind="timeout"
+            )
+        reason = str(error) or type(error).__name__
+        if has_begun:
+            return TransientModelError(f"the model's reply was cut off: {reason}", kind="cut")
+        where = f"{self._vendor.name} at {self._vendor.url}"
+        return TransientModelError(
+            f"no connection to {where}: {reason}. Check the network and SWARM_VENDORS", kind="connection"
+        )
+
+    def _client(self) -> Client:
+        known = self._clients.get(os.getpid())
+        return known or self._clients.setdefault(os.getpid(), self._connect())
+
+    def _connect(self) -> Client:
+        import httpx2
+
+        key = REHEARSAL_KEY if self._is_rehearsal else key_of(self._vendor)
+        if self._vendor.key and not key:
+            raise PermanentModelError(
+                f"there is no key for {self._vendor.name}: set {self._vendor.key} where the workers run",
+                kind="authentication",
+            )
+        if not key.isascii() or not key.isprintable():
+            raise ConfigurationError(f"{self._vendor.key} holds a line break or another character that no key has")
+        silence = min(self._settings.silence_seconds, self._settings.request_timeout_seconds)
+        timeout = httpx2.Timeout(self._settings.request_timeout_seconds, connect=CONNECT_TIMEOUT_SECONDS, read=silence)
+        transport: dict[str, Any] = {"verify": certificates(), "follow_redirects": not self._is_rehearsal}
+        if is_loopback(self._vendor.url):
+            # A proxy of the environment cannot reach this machine's loopback address.
+            transport["trust_env"] = False
+        headers = {"authorization": f"Bearer {key}"} if key else {}
+        client = httpx2.Client(base_url=self._vendor.url, headers=headers, timeout=timeout, **transport)
+        make_interruptible(client)
+        return client
+
+
+def _headers(request: ModelRequest) -> dict[str, str]:
+    trace = {"traceparent": request.traceparent} if request.traceparent else {}
+    return {"content-type": "application/json", **trace}
+
+
+def _told(builder: ReplyBuilder, reader: ChatReader, size: int) -> Told | None:
+    """The usage of a reply that ended too early. The server counts the input at the end only: until then it is estimated."""
+    told = builder.told()
+    if told is None or reader.usage is not None:
+        return told
+    sent = Usage(input_tokens=size // _CHARACTERS_PER_TOKEN)
+    return Told(model=told.model, usage=told.usage + sent, estimated=told.estimated + sent)
+
+
+def _estimate(builder: ReplyBuilder, size: int) -> dict[str, int]:
+    told = builder.told()
+    return {"input_tokens": size // _CHARACTERS_PER_TOKEN, "output_tokens": told.usage.output_tokens if told else 0}

@@ -1,0 +1,78 @@
+"""The models of all vendors behind one port: a model's name says who is asked."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from swarm.core.errors import ModelError
+from swarm.core.settings import Settings
+from swarm.models import ApplyLimits, Begin, Hear, ModelRequest, Progress, Reply
+from swarm.models.anthropic import AnthropicModel
+from swarm.models.batches import BatchLane
+from swarm.models.chat import ChatModel
+from swarm.models.vendors import Vendor, limit_class, split_model
+
+
+class AnyModel:
+    """A `Model` that asks Anthropic's provider of the settings, and other vendors for models named `VENDOR:MODEL`."""
+
+    def __init__(self, settings: Settings, *, rehearsal: str | None = None) -> None:
+        """`rehearsal` is the address of a job's rehearsal server, which then answers for all vendors.
+
+        Raises `ConfigurationError` if that is not on this host."""
+        self._settings, self._rehearsal = settings, rehearsal
+        self._messages = (
+            AnthropicModel.rehearsing(settings, rehearsal) if rehearsal is not None else AnthropicModel(settings)
+        )
+        self._chats: dict[str, ChatModel] = {}
+
+    @classmethod
+    def rehearsing(cls, settings: Settings, base_url: str) -> Self:
+        """Make a model for a job's rehearsal server. Raises `ConfigurationError` for an address of another host."""
+        return cls(settings, rehearsal=base_url)
+
+    def complete(
+        self,
+        request: ModelRequest,
+        on_progress: Progress | None = None,
+        on_words: Hear | None = None,
+        on_limits: ApplyLimits | None = None,
+        on_begin: Begin | None = None,
+    ) -> Reply:
+        """Make one attempt. Raises the errors of `Model.complete`, and `ConfigurationError`."""
+        found = split_model(request.model, self._settings.vendors)
+        if found is None:
+            return self._messages.complete(request, on_progress, on_words, on_limits, on_begin)
+        vendor, name = found
+        return self._chat(vendor).complete(request, name, on_progress, on_words, on_limits, on_begin)
+
+    def limit_class(self, model: str) -> str:
+        """Name the limits by this process's account and the kind of model."""
+        found = split_model(model, self._settings.vendors)
+        return self._messages.limit_class(model) if found is None else limit_class(*found)
+
+    def summarizes(self, model: str) -> bool:
+        """Whether the server takes `ModelRequest.summarize`: of the vendors, Anthropic's alone."""
+        return split_model(model, self._settings.vendors) is None and self._messages.summarizes(model)
+
+    def batches(self) -> BatchLane:
+        """The batches of Anthropic's provider."""
+        return self._messages.batches()
+
+    def explain(self, error: Exception, model: str) -> ModelError | None:
+        """Translate a failure of Anthropic's provider before the reply."""
+        return self._messages.explain(error, model)
+
+    def close(self) -> None:
+        """Close this process's connections. The model stays usable: the next request opens new ones."""
+        self._messages.close()
+        for chat in self._chats.values():
+            chat.close()
+
+    def _chat(self, vendor: Vendor) -> ChatModel:
+        known = self._chats.get(vendor.name)
+        if known is None:
+            rehearsing = self._rehearsal is not None
+            at = vendor._replace(url=f"{self._rehearsal.rstrip('/')}/v1") if self._rehearsal is not None else vendor
+            known = self._chats.setdefault(vendor.name, ChatModel(self._settings, at, rehearsing=rehearsing))
+        return known

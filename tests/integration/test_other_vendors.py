@@ -1,0 +1,110 @@
+"""Agents on models of other vendors, over OpenAI's Chat Completions: trees, mixed models, faults, keys.
+
+Tests of swarm/models/chat.py, swarm/models/router.py, swarm/models/vendors.py, swarm/models/connection.py, swarm/rehearsal/endpoints.py.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from swarm import Limits
+from swarm.agent.entries import Assistant
+from swarm.core.ids import root_agent_id
+from swarm.replay.check import check_requests
+from swarm.replay.past import read_past
+from tests.fleet import Fleet
+from tests.waiting import wait_for
+
+MIXED = """
+name: mixed
+rules:
+  - when: {definition: cheap}
+    reply: {thinking: 'cheap thoughts', text: 'the cheap answer'}
+  - when: {last_text: the cheap answer}
+    reply: {text: 'it said: the cheap answer'}
+  - when: {last_result: the cheap answer}
+    reply: {text: 'it said: the cheap answer'}
+  - when: {turn: 0}
+    reply: {tools: [{name: Agent, input: {description: look, prompt: look, subagent_type: cheap}}]}
+  - reply: {text: waiting}
+"""
+CHEAP = "---\nname: cheap\ndescription: Looks.\nmodel: openai:gpt-6-mini\ntools: Read\n---\nLook.\n"
+FAULTS = """
+name: faults
+script: tree
+faults:
+  - {kind: '429', retry_after: 0.1, times: 2}
+  - {kind: '529', retry_after: 0.1, times: 1}
+  - {kind: cut, times: 2}
+  - {kind: stream_error, times: 1}
+"""
+
+
+@pytest.mark.parametrize("scenario", ["tree", FAULTS], ids=["quiet", "faults"])
+def test_a_tree_answers_and_costs_what_the_server_counted(at_work: Fleet, scenario: str) -> None:
+    server = at_work.rehearse(scenario)
+    job = at_work.swarm.submit(
+        "TREE depth=2 fanout=2 steps=2",
+        model="openai:gpt-6",
+        workspace=at_work.workspace,
+        base_url=server.url,
+        limits=Limits(max_depth=4),
+    )
+    view = job.wait(90)
+    assert (view.state, view.text) == ("completed", "DONE 7"), view
+    stats = server.stats()
+    assert set(stats["by_model"]) <= {"gpt-6", ""}
+    if scenario == "tree":
+        assert view.usage.input_tokens == stats["tokens"]["input_tokens"]
+        assert view.usage.output_tokens == stats["tokens"]["output_tokens"]
+    else:
+        assert sum(stats["faults"].values()) == 6
+    assert {check.outcome for check in check_requests(read_past(at_work.swarm.store, job.id))} == {"same"}
+    entries = at_work.swarm.store.journals.read(root_agent_id(job.id))
+    calls = [
+        block
+        for entry in entries
+        if isinstance(entry, Assistant)
+        for block in entry.content
+        if block["type"] == "tool_use"
+    ]
+    assert calls and all(call["vendor"]["item"]["function"]["name"] == call["name"] for call in calls)
+
+
+def test_a_child_may_run_on_another_vendors_model_than_its_parent(at_work: Fleet) -> None:
+    agents = at_work.workspace / ".swarm" / "agents"
+    agents.mkdir(parents=True)
+    (agents / "cheap.md").write_text(CHEAP)
+    server = at_work.rehearse(MIXED)
+    job = at_work.swarm.submit("go", workspace=at_work.workspace, base_url=server.url, mode="bypassPermissions")
+    view = job.wait(60)
+    assert view.state == "completed" and "the cheap answer" in view.text, view
+    assert server.stats()["by_model"]["gpt-6-mini"] == 1
+
+
+def test_a_fleet_asks_the_servers_of_its_settings_with_their_keys(fleet: Fleet) -> None:
+    server = fleet.rehearse("tree")
+    vendors = json.dumps({"ours": f"{server.url}/v1 OURS_KEY", "keyless": f"{server.url}/v1 NO_SUCH_KEY"})
+    worker = fleet.start_worker(2, SWARM_VENDORS=vendors, OURS_KEY="sk-1", SWARM_MODEL="ours:m-1")
+    job = fleet.swarm.submit("TREE depth=1 fanout=2 steps=1", model="ours:m-1", workspace=fleet.workspace)
+    assert job.wait(60).text == "DONE 3"
+    assert set(server.stats()["by_model"]) == {"m-1"}
+    lacking = fleet.swarm.submit("TREE depth=0 fanout=1 steps=1", model="keyless:m-1", workspace=fleet.workspace)
+    wait_for("the lack", lambda: "there is no key for keyless: set NO_SUCH_KEY" in worker.text() or None, 30)
+    # The worker keeps its fitness for models whose key it has, and the agent waits for another worker.
+    again = fleet.swarm.submit("TREE depth=0 fanout=1 steps=1", model="ours:m-1", workspace=fleet.workspace)
+    assert again.wait(60).text == "DONE 1" and not lacking.view().ended
+    lacking.cancel()
+
+
+def test_a_model_of_a_vendor_without_a_key_waits_for_a_worker_that_has_it(fleet: Fleet) -> None:
+    server = fleet.rehearse("tree")
+    vendors = json.dumps({"groq": f"{server.url}/v1 GROQ_API_KEY"})
+    fleet.start_worker(1)
+    job = fleet.swarm.submit("TREE depth=0 fanout=1 steps=1", model="groq:m-1", workspace=fleet.workspace)
+    lack = wait_for("the lack", lambda: next(iter(fleet.swarm.find_lacks().values()), None), 30)
+    assert "it lacks a key for groq (set its variable there (docs/vendors.md))" in lack
+    fleet.start_worker(1, SWARM_VENDORS=vendors, GROQ_API_KEY="sk-1")
+    assert job.wait(60).text == "DONE 1"
