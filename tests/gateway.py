@@ -43,12 +43,16 @@ class Quirk:
     """Other documents as this server sends them, and whole messages, by path."""
     key: str = ""
     """The only key that it takes; empty: any."""
+    key_header: str = "authorization"
+    """Where it reads the key."""
     hides: tuple[str, ...] = ()
     """Beginnings of the names of headers that it does not send."""
     whole: bool = False
     """It answers in one piece, whatever it was asked for."""
     lacks: tuple[str, ...] = ()
     """Other paths that it does not have."""
+    path: str = ""
+    """The beginning of all its paths."""
 
 
 class Gateway:
@@ -82,9 +86,13 @@ class Gateway:
 
     def serve(self, handler: BaseHTTPRequestHandler, data: bytes | None) -> None:
         path = handler.path.partition("?")[0]
+        if not path.startswith(self.quirk.path):
+            return _send(handler, Answer(404, b"no such page", "text/plain"))
+        path = path.removeprefix(self.quirk.path)
+        handler.path = handler.path.removeprefix(self.quirk.path)
         if path in self.quirk.lacks:
             return _send(handler, Answer(404, {"detail": "Not Found"}))
-        if self.quirk.key and self.quirk.key not in (handler.headers.get("authorization") or ""):
+        if self.quirk.key and self.quirk.key not in (handler.headers.get(self.quirk.key_header) or ""):
             return _send(handler, Answer(401, {"error": {"type": "authentication_error", "message": "invalid key"}}))
         if path != "/v1/messages" or data is None:
             return _send(handler, self._documented(path, self._pass_on(handler, data)))

@@ -18,6 +18,7 @@ from swarm.models.catalogue import resolve_model
 from swarm.models.connection import explain_missing
 from swarm.models.examination import Examination, ServerFinding
 from swarm.models.facts import NO_FACTS, ModelFacts, name_at
+from swarm.models.profiles import profile_of
 from swarm.store.outage import RedisError
 from swarm.store.spending import ModelStore
 
@@ -33,6 +34,8 @@ def examine_server(settings: Settings, model: str, *, as_json: bool) -> None:
     with closing(Examination(settings, full)) as examination:
         if not as_json:
             message_console().print(f"asking {name_at(full, settings.base_url)} …")
+            if (profile := profile_of(settings)) is not None:
+                message_console().print(f"{profile.title}{f': {profile.differs}' if profile.differs else ''}")
         for finding in examination.run(ASSUMPTIONS):
             findings.append(finding)
             if not as_json:

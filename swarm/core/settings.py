@@ -53,6 +53,7 @@ SHARED = {
         "small_model",
         "compact_tokens",
         "base_url",
+        "server",
         "mode_ceiling",
         "network",
         "workspaces",
@@ -104,6 +105,8 @@ class Settings(BaseSettings):
     """YAML that overrides rows of the shipped table of prices and context sizes."""
     base_url: str | None = None
     """Another server of the Messages API (`swarm rehearse` prints one). Default: the SDK's own."""
+    server: str | None = None
+    """Kind of the server at `base_url`, such as `vllm`, if its address does not tell (docs/servers.md)."""
     request_timeout_seconds: float = 600.0
     """Time limit of one model request."""
     batch_seconds: float = Field(default=30.0, gt=0)

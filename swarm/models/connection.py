@@ -15,6 +15,7 @@ from swarm.core.errors import ConfigurationError
 from swarm.core.settings import Settings
 from swarm.models.failures import credentials_failure
 from swarm.models.interruption import make_interruptible
+from swarm.models.profiles import explain_path, profile_of
 from swarm.models.vendors import keyed, split_model
 
 if TYPE_CHECKING:
@@ -74,6 +75,8 @@ def connect(settings: Settings, *, rehearsing: bool) -> Client:
     transport: dict[str, Any] = {"verify": certificates()}
     if settings.base_url:
         options["base_url"] = settings.base_url
+        if not rehearsing:
+            options |= _signing(settings)
         if is_loopback(settings.base_url):
             keyless = not any(map(os.environ.get, _KEY_VARIABLES))
             if rehearsing or (settings.provider == "anthropic" and keyless):
@@ -99,6 +102,12 @@ def connect(settings: Settings, *, rehearsing: bool) -> Client:
         raise ConfigurationError(f"provider {settings.provider}: {error}") from error
     except anthropic.AnthropicError as error:
         raise credentials_failure(settings.provider, str(error)) from error
+
+
+def _signing(settings: Settings) -> dict[str, Any]:
+    """The client's options for a server that reads keys from another header than Anthropic's."""
+    profile, key = profile_of(settings), os.environ.get("ANTHROPIC_API_KEY")
+    return {"default_headers": {profile.key_header: key}} if profile and profile.key_header and key else {}
 
 
 def find_credentials(settings: Settings) -> str | None:
@@ -143,7 +152,7 @@ def _misset(settings: Settings) -> str:
     ):
         if url and not url.startswith(("http://", "https://")):
             return f"{name} does not begin with http:// or https://"
-    return ""
+    return explain_path(settings)
 
 
 def is_loopback(url: str) -> bool:

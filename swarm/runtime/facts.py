@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from swarm.core.log import EventLog
 from swarm.models.facts import ModelFacts, name_at, read_refusal
+from swarm.models.profiles import first_facts
 from swarm.runtime.budget import Sizes
 from swarm.runtime.segment import Segment
 from swarm.store.spending import ModelStore
@@ -17,6 +18,7 @@ class KnownFacts:
     def __init__(self, segment: Segment) -> None:
         self._store, self._prices_file = ModelStore(segment.store.keyspace), segment.settings.prices_file
         self._server = segment.spec.base_url or segment.settings.base_url
+        self._first = first_facts(segment.settings, segment.spec.base_url)
         self._known: dict[str, tuple[ModelFacts, Sizes]] = {}
 
     def of(self, model: str) -> ModelFacts:
@@ -34,13 +36,14 @@ class KnownFacts:
         if Sizes.of(model, known + facts, self._prices_file) == sizes and set(facts.lacks) <= set(known.lacks):
             return False
         log.warning("model.facts", model=self._name(model), **facts.model_dump(exclude_defaults=True))
-        self._store.add_facts(self._name(model), facts)
+        self._store.add_facts(self._name(model), facts, first=self._first)
         self._known.clear()
         return True
 
     def _look_up(self, model: str) -> tuple[ModelFacts, Sizes]:
         if (known := self._known.get(model)) is None:
-            facts = self._store.facts(self._name(model))
+            learned = self._store.facts(self._name(model))
+            facts = self._first if learned is None else learned
             known = self._known[model] = (facts, Sizes.of(model, facts, self._prices_file))
         return known
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections import defaultdict
 from collections.abc import Mapping
@@ -18,11 +19,11 @@ REHEARSAL = "rehearsal"
 """The model of calls that a script answered."""
 _FIRST = date(1970, 1, 1)
 FACTS_SECONDS = 30 * 86_400
-"""How long told facts are remembered after the last one; then the table counts again."""
+"""How long told facts about a model are remembered after its last one; then the table counts again."""
 _READ_SECONDS = 60.0
 _READ_MODELS = 64
 
-_read: dict[tuple[str, str], tuple[float, ModelFacts]] = {}
+_read: dict[tuple[str, str], tuple[float, ModelFacts | None]] = {}
 """Facts that this process read, by key and model, and until when they count."""
 
 
@@ -32,21 +33,23 @@ class ModelStore:
     def __init__(self, keyspace: Keyspace) -> None:
         self._keyspace = keyspace
 
-    def add_facts(self, model: str, told: ModelFacts) -> None:
-        """Remember told facts about a model, beside the known ones, for `FACTS_SECONDS` from now."""
-        self.set_facts(model, _parse_facts(self._keyspace.client.hget(self._keyspace.key("facts"), model)) + told)
+    def add_facts(self, model: str, told: ModelFacts, *, first: ModelFacts = NO_FACTS) -> None:
+        """Remember told facts about a model, beside the known ones, for `FACTS_SECONDS` from now; `first` holds if none is known."""
+        known = _parse_facts(self._keyspace.client.hget(self._keyspace.key("facts"), model))
+        self.set_facts(model, (first if known is None else known) + told)
 
     def set_facts(self, model: str, facts: ModelFacts) -> None:
         """Remember these facts about a model instead of the known ones, for `FACTS_SECONDS` from now."""
         key = self._keyspace.key("facts")
+        kept = facts.model_dump(exclude_defaults=True) | {"until": int(time.time()) + FACTS_SECONDS}
         with self._keyspace.client.pipeline(transaction=True) as pipeline:
-            pipeline.hset(key, model, facts.model_dump_json(exclude_defaults=True))
+            pipeline.hset(key, model, json.dumps(kept))
             pipeline.expire(key, FACTS_SECONDS)
             pipeline.execute()
         _read[key, model] = (time.monotonic() + _READ_SECONDS, facts)
 
-    def facts(self, model: str) -> ModelFacts:
-        """The facts that a server told about a model, named `MODEL at SERVER`, or MODEL at the provider's own.
+    def facts(self, model: str) -> ModelFacts | None:
+        """The facts that a server told about a model, named `MODEL at SERVER`, or MODEL at the provider's own; None: nothing told.
 
         A process asks Redis now and then, not for each agent.
         """
@@ -62,7 +65,7 @@ class ModelStore:
     def all_facts(self) -> dict[str, ModelFacts]:
         """The facts that servers told, by model."""
         found = self._keyspace.client.hgetall(self._keyspace.key("facts"))
-        return {model: _parse_facts(text) for model, text in found.items()}
+        return {model: facts for model, text in found.items() if (facts := _parse_facts(text)) is not None}
 
     def spending(self) -> dict[date, dict[str, Counters]]:
         """The ledger by day, in UTC, and model, of the last `KEPT_DAYS` days. A day ends with the first sweep after midnight."""
@@ -115,8 +118,10 @@ def _subtract(after: Mapping[str, str], before: Mapping[str, str]) -> dict[str, 
     return {model: Counters(**counters) for model, counters in used.items()}
 
 
-def _parse_facts(text: str | None) -> ModelFacts:
+def _parse_facts(text: str | None) -> ModelFacts | None:
+    """Read a model's facts; None if there are none, or they are too old."""
     try:
-        return NO_FACTS if text is None else ModelFacts.model_validate_json(text)
-    except ValidationError:  # of another release
-        return NO_FACTS
+        told = {} if text is None else json.loads(text)
+        return ModelFacts.model_validate(told) if told.get("until", 0) > time.time() else None
+    except (ValidationError, ValueError):  # of another release
+        return None

@@ -1,19 +1,27 @@
 """Servers beside Anthropic's that speak the Messages API, each with its own differences: a first job ends well, or says what to do.
 
-Tests of swarm/models/facts.py, swarm/runtime/facts.py, swarm/models/reply.py, swarm/runtime/side_requests.py.
+Tests of swarm/models/facts.py, swarm/models/profiles.py, swarm/runtime/facts.py, swarm/models/reply.py, swarm/runtime/side_requests.py.
 """
 
 from __future__ import annotations
 
 import json
+from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from swarm import Job, Limits
 from swarm.agent.entries import Assistant, ModelFailed
+from swarm.core.errors import ConfigurationError, ModelError
 from swarm.core.ids import root_agent_id
-from swarm.models.facts import ModelFacts
+from swarm.core.settings import Settings
+from swarm.models import ModelRequest
+from swarm.models.anthropic import AnthropicModel
+from swarm.models.connection import explain_missing
+from swarm.models.facts import NO_FACTS, ModelFacts
+from swarm.models.profiles import first_facts, load_profiles, profile_of
 from swarm.replay.check import check_requests
 from swarm.replay.past import read_past
 from swarm.store.spending import ModelStore
@@ -181,3 +189,95 @@ def test_a_refusal_that_teaches_nothing_new_ends_the_job_with_its_words(at_work:
         ended = begin(at_work, gateway).wait(30)
     assert ended.state == "failed" and gateway.refused == 2
     assert "tool_choice is not supported by me" in ended.reason
+
+
+def limited(name: str, **about: Any) -> Quirk:
+    """A server without batches and stated limits."""
+    return Quirk(name, **{"lacks": ("/v1/messages/batches",), "hides": ("anthropic-", "request-id"), **about})
+
+
+NO_CHOICE = refuse_when(lambda body: "tool_choice" in body, "tool_choice.type: Input should be 'auto', 'any' or 'tool'")
+LIKE = {
+    "litellm": limited("litellm", key="right", change=plain_usage),
+    "openrouter": limited("openrouter", key="Bearer right", path="/api"),
+    "ollama": limited("ollama", key="Bearer right", change=no_reason),
+    "vllm": limited("vllm", key="Bearer right", refuse=NO_CHOICE, change=plain_usage),
+    "llama.cpp": limited("llama.cpp", key="Bearer right", change=plain_usage),
+    "lm-studio": limited("lm-studio", whole=True, change=plain_usage),
+    "foundry": limited("foundry", key="right", key_header="x-api-key", path="/anthropic"),
+}
+FINAL = ModelRequest(
+    model="qwen-3",
+    system="Be brief.",
+    messages=[{"role": "user", "content": "Read."}],
+    tools=[{"name": "Read", "description": "Read.", "input_schema": {"type": "object", "properties": {}}}],
+    tools_allowed=False,
+    effort="low",
+    max_tokens=1_000,
+)
+
+
+def test_the_first_request_fits_a_server_of_each_known_kind(at_work: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert LIKE.keys() == load_profiles().keys()
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "right")
+    url = at_work.rehearse("name: brief\nrules: [{reply: {text: read}}]").url
+    for name, quirk in LIKE.items():
+        with gateway_of(url, quirk) as gateway:
+            settings = Settings(base_url=gateway.url + quirk.path, server=name)
+            assert explain_missing(settings) == ""
+            with closing(AnthropicModel(settings)) as model:
+                reply = model.complete(replace(FINAL, facts=first_facts(settings)))
+            assert [block.get("text") for block in reply.content] == ["read"] and gateway.refused == 0
+    # Unnamed, the same servers refuse.
+    for name, why in (("vllm", "tool_choice"), ("foundry", "invalid key")):
+        with gateway_of(url, LIKE[name]) as gateway, pytest.raises(ModelError, match=why):
+            AnthropicModel(Settings(base_url=gateway.url + LIKE[name].path)).complete(FINAL)
+
+
+def test_a_server_is_recognised_by_its_address_or_named() -> None:
+    def kind(url: str | None, server: str | None = None) -> str | None:
+        profile = profile_of(Settings(base_url=url, server=server))
+        return None if profile is None else profile.title
+
+    assert kind("https://openrouter.ai/api") == "OpenRouter"
+    assert kind("https://mine.services.ai.azure.com/anthropic") == "Microsoft Foundry"
+    assert kind("http://localhost:11434") == "Ollama" and kind("http://far:11434") is None
+    assert kind("http://far:8000") is None and kind("http://far:8000", "vllm") == "vLLM"
+    assert kind(None, "vllm") is None and first_facts(Settings()) == NO_FACTS
+    with pytest.raises(ConfigurationError, match=r"vlm.*litellm, openrouter"):
+        kind("http://far:8000", "vlm")
+    assert explain_missing(Settings(base_url="https://openrouter.ai")) == (
+        "SWARM_BASE_URL of OpenRouter must end with /api, not with the host"
+    )
+
+
+def test_learned_facts_are_added_to_a_profile_and_an_examination_has_the_last_word(store: Any) -> None:
+    models, name = ModelStore(store.keyspace), "qwen-3 at x"
+    assert models.facts(name) is None
+    models.add_facts(name, ModelFacts(lacks=("effort",)), first=ModelFacts(lacks=("tool_choice",)))
+    assert models.all_facts() == {name: ModelFacts(lacks=("effort", "tool_choice"))}
+    models.set_facts(name, NO_FACTS)
+    assert models.facts(name) == NO_FACTS
+
+
+def test_a_job_on_a_named_server_is_refused_nothing(fleet: Fleet) -> None:
+    quirk = replace(LIKE["vllm"], key="")
+    with gateway_of(fleet.rehearse(SCENARIO).url, quirk) as gateway:
+        fleet.start_worker(SWARM_BASE_URL=gateway.url, SWARM_SERVER="vllm")
+        (fleet.workspace / "page.txt").write_text("a page\n")
+        job = fleet.swarm.submit("Read.", workspace=fleet.workspace, limits=Limits(max_turns=1))
+        job.wait(30)
+        assert len(gateway.bodies) == 2 and gateway.refused == 0
+        replies = [entry for entry in fleet.swarm.journal(root_agent_id(job.id)) if isinstance(entry, Assistant)]
+        assert [entry.facts for entry in replies] == [ModelFacts(lacks=("tool_choice",))] * 2
+
+
+def test_facts_about_a_model_are_forgotten_though_others_are_learned(
+    store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    models = ModelStore(store.keyspace)
+    monkeypatch.setattr("swarm.store.spending.FACTS_SECONDS", -1)
+    models.set_facts("old", ModelFacts(window=9_000))
+    monkeypatch.undo()
+    models.set_facts("new", ModelFacts(window=8_000))
+    assert models.all_facts() == {"new": ModelFacts(window=8_000)}

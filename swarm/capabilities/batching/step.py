@@ -14,6 +14,7 @@ from swarm.core.errors import AgentCancelled, ConfigurationError, ModelError, No
 from swarm.models import ModelRequest
 from swarm.models.batches import PRICE_SHARE, batch_body, read_result
 from swarm.models.catalogue import describe_aliases, max_output
+from swarm.models.profiles import profile_of
 from swarm.runtime.model_call import Reserved, awaited
 from swarm.runtime.steps import Step, Turn
 
@@ -46,9 +47,10 @@ class BatchStep(Step):
         segment = self.segment
         spec, history, prices = segment.spec, segment.history, segment.settings.prices_file
         if spec.base_url is None and segment.settings.provider != "anthropic":
-            why = f"provider {segment.settings.provider} has no batches (--batch)"
-            model_call.note_failure(ConfigurationError(why))
-            return True
+            return self._lacks_batches(f"provider {segment.settings.provider}")
+        profile = profile_of(segment.settings, spec.base_url)
+        if profile is not None and not profile.batches:
+            return self._lacks_batches(f"{profile.title} at {spec.base_url or segment.settings.base_url}")
         request = ModelRequest(
             model=spec.model,
             system=history.system,
@@ -77,4 +79,8 @@ class BatchStep(Step):
             model_call.note_failure(error)  # type: ignore[arg-type]
             return True
         model_call.keep(reply, seconds=0.0, price_share=PRICE_SHARE)
+        return True
+
+    def _lacks_batches(self, server: str) -> bool:
+        self.parts.model_call.note_failure(ConfigurationError(f"{server} has no batches (--batch)"))
         return True
