@@ -115,6 +115,8 @@ class ChatModel:
         if kind != "text/event-stream":
             data = response.read()
             whole = json.loads(data) if kind == "application/json" else None
+            if isinstance(whole, dict) and whole.get("error"):
+                raise stream_failure(whole, **self._about(model))
             if not isinstance(whole, dict) or not whole.get("choices"):
                 raise unusable_failure(
                     f"{self._vendor.url} answered with {kind or 'nothing'}, which is no reply of Chat Completions",

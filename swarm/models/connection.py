@@ -134,7 +134,7 @@ def explain_missing(settings: Settings) -> str:
     except ConfigurationError as error:
         return str(error)
     if find_credentials(settings) is None:
-        return "there is no key for the model: set ANTHROPIC_API_KEY"
+        return "there is no key for the model: set ANTHROPIC_API_KEY, or the key of another vendor (docs/vendors.md)"
     return _misset(settings)
 
 
