@@ -125,15 +125,17 @@ class ChatModel:
             yield from reader.read(whole)
             yield from reader.end(said=True)
             return
+        said = False
+        # To its very end, or the connection could not be used again.
         for _, data in read_events(response.iter_bytes()):
             if data.strip() == b"[DONE]":
-                yield from reader.end(said=True)
-                return
+                said = True
+                continue
             chunk = json.loads(data)
             if chunk.get("error"):
                 raise stream_failure(chunk, **self._about(model))
             yield from reader.read(chunk)
-        yield from reader.end(said=False)
+        yield from reader.end(said=said)
 
     def _about(self, model: str) -> dict[str, str]:
         aliases = describe_aliases(self._settings.prices_file)

@@ -54,6 +54,11 @@ class RehearsalServer:
         """The latest requests to `/v1/messages`, oldest first."""
         return self._ledger.requests
 
+    @property
+    def connections(self) -> int:
+        """Connections so far."""
+        return self._listener.accepted
+
     def stats(self) -> dict[str, Any]:
         """Totals: requests (also by status and model), faults, tokens, in flight, unmatched, the provider's."""
         return self._listener.endpoints.stats()
@@ -101,6 +106,7 @@ class _Listener(socketserver.ThreadingTCPServer):
     def __init__(self, address: tuple[str, int], endpoints: Endpoints) -> None:
         self.endpoints = endpoints
         self._connections: set[socket.socket] = set()
+        self.accepted = 0
         self._lock = threading.Lock()
         if ":" in address[0]:
             self.address_family = socket.AF_INET6
@@ -109,6 +115,7 @@ class _Listener(socketserver.ThreadingTCPServer):
     def remember(self, connection: socket.socket) -> None:
         with self._lock:
             self._connections.add(connection)
+            self.accepted += 1
 
     def forget(self, connection: socket.socket) -> None:
         with self._lock:

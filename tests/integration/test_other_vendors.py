@@ -6,12 +6,15 @@ Tests of swarm/models/chat.py, swarm/models/router.py, swarm/models/vendors.py, 
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
 from swarm import Limits
 from swarm.agent.entries import Assistant
 from swarm.core.ids import root_agent_id
+from swarm.models import ModelRequest
+from swarm.models.router import AnyModel
 from swarm.replay.check import check_requests
 from swarm.replay.past import read_past
 from tests.fleet import Fleet
@@ -71,6 +74,21 @@ def test_a_tree_answers_and_costs_what_the_server_counted(at_work: Fleet, scenar
         if block["type"] == "tool_use"
     ]
     assert calls and all(call["vendor"]["item"]["function"]["name"] == call["name"] for call in calls)
+
+
+def test_requests_share_a_connection_and_read_their_conversation_once(at_work: Fleet) -> None:
+    server = at_work.rehearse("name: x\nrules: [{reply: {text: well, tools: [{name: Look, input: {}}]}}]")
+    model = AnyModel.rehearsing(at_work.settings, server.url)
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "go"}]
+    opened, kept = [], dict[str, Any]()
+    for _ in range(5):
+        reply = model.complete(ModelRequest(model="openai:gpt-6", system="", messages=messages, kept=kept))
+        opened.append(server.connections)
+        messages.append({"role": "assistant", "content": reply.content})
+        results = [{"type": "tool_result", "tool_use_id": reply.content[-1]["id"], "content": "seen"}]
+        messages.append({"role": "user", "content": results})
+    model.close()
+    assert opened == [1] * 5
 
 
 def test_a_child_may_run_on_another_vendors_model_than_its_parent(at_work: Fleet) -> None:
