@@ -21,9 +21,11 @@ from tests.segments import make_segment
 WIDE = Limits(max_depth=64, max_agents=1_000_000, max_running=100_000, max_turns=100_000)
 
 
-def submit(fleet: Fleet, url: str, prompt: str, limits: Limits = WIDE) -> Job:
+def submit(fleet: Fleet, url: str, prompt: str, limits: Limits = WIDE, model: str | None = None) -> Job:
     """A job of one general-purpose root, bound by no limit unless some are given."""
-    return fleet.swarm.submit(prompt, agent="general-purpose", workspace=fleet.workspace, base_url=url, limits=limits)
+    return fleet.swarm.submit(
+        prompt, agent="general-purpose", model=model, workspace=fleet.workspace, base_url=url, limits=limits
+    )
 
 
 def claim_root(fleet: Fleet, job: Job) -> Claim:

@@ -11,21 +11,22 @@ from bench.bare import RequestPrefix, live, make_client
 from bench.lives import claim_root, run_segment, submit
 from bench.measure import Report, alternate
 from bench.served import serve
-from swarm.models.anthropic import AnthropicModel
+from swarm.models.router import AnyModel
 from tests.fleet import Fleet
 
 TURNS = 30
 ROUNDS = 9
+OTHER = "openai:gpt-6"
 
 
 def run(report: Report, chosen: Namespace) -> None:
     """Count this process's CPU only: both sides do their work here, Redis and the model elsewhere."""
     with serve() as url, closing(Fleet()) as fleet:
-        model = AnthropicModel.rehearsing(fleet.settings, url)
+        model = AnyModel.rehearsing(fleet.settings, url)
         client = make_client(url)
 
-        def agent() -> float:
-            claim = claim_root(fleet, submit(fleet, url, f"TREE depth=0 steps={TURNS - 1}"))
+        def agent(vendors: str | None = None) -> float:
+            claim = claim_root(fleet, submit(fleet, url, f"TREE depth=0 steps={TURNS - 1}", model=vendors))
             began = time.process_time()
             _, history = run_segment(fleet, claim, model)
             spent = time.process_time() - began
@@ -43,10 +44,12 @@ def run(report: Report, chosen: Namespace) -> None:
             return (time.process_time() - began) / TURNS
 
         bare(True)
-        measured = alternate(ROUNDS, agent, lambda: bare(True), lambda: bare(False))
-        for name, times in zip(("agent", "bare SDK, streaming", "bare SDK, not streaming"), measured, strict=True):
+        measured = alternate(ROUNDS, agent, lambda: bare(True), lambda: bare(False), lambda: agent(OTHER))
+        names = ("agent", "bare SDK, streaming", "bare SDK, not streaming", f"agent on {OTHER}")
+        for name, times in zip(names, measured, strict=True):
             middle = statistics.median(times) * 1e3
             report.note(f"{name} {middle:.2f} ms a turn ({min(times) * 1e3:.2f}–{max(times) * 1e3:.2f})")
-        ours, streamed, whole = map(statistics.median, measured)
+        ours, streamed, whole, others = map(statistics.median, measured)
         report.figure("turn_cpu", ours / streamed, "×", target=0.6)
         report.figure("turn_cpu, not streaming", ours / whole, "×", target=1.0)
+        report.figure("turn_cpu, Chat Completions against Messages", others / ours, "×", target=1.0)
