@@ -15,6 +15,7 @@ from swarm.core.capabilities import capabilities
 SECTIONS = {
     "Jobs": {
         "run": "run:run",
+        "try": "first_task:try_out",
         "map": "map:map_lines",
         "maps": "maps:maps",
         "attach": "attach:attach",
@@ -79,7 +80,7 @@ for _capability in capabilities().values():
     for _section, _commands in _capability.commands.items():
         SECTIONS[_section].update(_commands)
 
-_WORKING = ("run", "map")
+_WORKING = ("run", "try", "map")
 """Commands that start a worker if this machine has none."""
 _PASS_ARGUMENTS = ("worker", "flower")
 """Commands that hand unknown options on to Celery."""

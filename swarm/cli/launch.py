@@ -62,6 +62,8 @@ class Launch:
     """A command that is notified of open questions and of the end."""
     converse: bool = False
     """Read the person's next message after each answer."""
+    applies: bool = True
+    """Apply the work of a copy to the folder after the end."""
     home: Path | None = None
     """A folder in place of the person's home: its settings, servers, hooks and definitions."""
 
@@ -261,6 +263,8 @@ class _Watching:
     def _finish(self, display: Display, view: JobView, deliver: Deliver) -> None:
         display.close()
         deliver(view, self.job.agents())
+        if not self.launch.applies:
+            return
         if self.launch.order.repo is None:
             bring_home(self.job, completed=view.state == "completed", quiet=self.launch.here.quiet)
         else:

@@ -1,6 +1,6 @@
 """`swarm run --isolation`, `swarm diff`, `swarm apply`: a job on a copy, from a shell.
 
-Tests of swarm/cli/work.py.
+Tests of swarm/cli/work.py, swarm/cli/first_task.py.
 """
 
 from __future__ import annotations
@@ -102,3 +102,28 @@ def test_a_flag_says_yes_where_nobody_can_be_asked(stack: World, tmp_path: Path)
     told = json.loads(stack.run("apply", "--yes", "--json").stdout)
     assert set(told["changed"]) == {"AGENTS.md", "outside"} and not told["left_out"]
     assert (folder / "AGENTS.md").read_text() == "obey\n"
+
+
+PROPOSED = """
+name: proposed
+rules:
+  - when: {definition: improver, turn: 0}
+    reply: {tools: [{name: Bash, input: {command: "echo two >> text"}}]}
+  - reply: {text: "text lacked its second line"}
+"""
+
+
+def test_a_first_task_shows_its_proposal_and_leaves_the_folder_alone(stack: World, tmp_path: Path) -> None:
+    (stack.workspace / "text").write_text("one\n")
+    scenario = tmp_path / "proposed.yaml"
+    scenario.write_text(PROPOSED)
+    ran = stack.run("try", "--rehearse", str(scenario), "-w", str(stack.workspace))
+    told = ran.stderr.decode()
+    assert ran.returncode == 0, told
+    assert b"text lacked its second line" in ran.stdout and b"@@ -1 +1,2 @@\n one\n+two\n" in ran.stdout
+    assert (stack.workspace / "text").read_text() == "one\n"
+    assert "improver" in told and "of at most $0.50" in told and "nothing is changed" in told and "swarm apply" in told
+    job = json.loads(stack.run("jobs", "--json").stdout)[0]
+    # The person takes the proposal over.
+    assert stack.run("apply", job["job_id"]).returncode == 0
+    assert (stack.workspace / "text").read_text() == "one\ntwo\n"

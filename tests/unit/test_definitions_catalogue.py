@@ -28,6 +28,7 @@ SHIPPED = {
     "researcher",
     "verification",
     "flow-planner",
+    "improver",
 }
 
 
@@ -91,7 +92,17 @@ def test_roots_and_children_are_chosen_by_mode(home: Path) -> None:
     ]
     primary = [name for name, definition in catalogue.definitions.items() if definition.mode != "subagent"]
     assert sorted(primary) == [
-        *("answer", "build", "code-reviewer", "coordinator", "flow-planner", "general-purpose", "plan", "verification")
+        *(
+            "answer",
+            "build",
+            "code-reviewer",
+            "coordinator",
+            "flow-planner",
+            "general-purpose",
+            "improver",
+            "plan",
+            "verification",
+        )
     ]
 
 

@@ -274,6 +274,7 @@ SHIPPED_MATRIX = {
     # bash, read, write, edit, glob, grep, list, todo, agent; "s": only in a sandbox
     "answer": "---------",
     "build": "+++++++++",
+    "improver": "+++++++--",
     "general-purpose": "+++++++++",
     "worker": "+++++++++",
     "explore": "s+--+++--",
