@@ -20,6 +20,7 @@ from docs.pictures.page import SHOTS
 from docs.pictures.terminal import RUNS, TOPS
 from swarm.cli.app import ListedCommand, app
 from swarm.core.settings import Settings
+from tests.code import nodes
 from tests.documents import GUIDES, PAGES, ROOT, blocks, calls, headings, links, spans
 
 CODE = [file for name in ("swarm", "tasks", "mailbox") for file in sorted((ROOT / name).rglob("*.py"))]
@@ -122,7 +123,7 @@ def said() -> str:
     """All words of the code, with `…` for what is filled in."""
     words = []
     for file in CODE:
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        for node in nodes(file):
             if isinstance(node, ast.JoinedStr):
                 words.append(
                     "".join(str(each.value) if isinstance(each, ast.Constant) else "…" for each in node.values)

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.code import nodes
+
 TOP = Path(__file__).parents[2]
 PATTERNS = {
     "what is, what they …": (r"\bwhat (?:is|was|were|are|has|had|have|they|the|it|its|each)\b", 60),
@@ -61,7 +63,7 @@ def test_docstrings_can_be_read_alone() -> None:
         f"{path.relative_to(TOP)}:{statement.lineno}"
         for path, text in texts().items()
         if path.suffix == ".py"
-        for node in ast.walk(ast.parse(text))
+        for node in nodes(path)
         if isinstance(body := getattr(node, "body", None), list)
         for statement in body
         if isinstance(statement, ast.Expr)

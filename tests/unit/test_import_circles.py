@@ -10,12 +10,14 @@ from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+from tests.code import parse
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_modules_can_be_imported_in_some_order() -> None:
     modules = {_name(path): path for folder in ("swarm", "tasks", "mailbox") for path in (ROOT / folder).rglob("*.py")}
-    needs = {name: set(_imported(ast.parse(path.read_text()).body, modules)) - {name} for name, path in modules.items()}
+    needs = {name: set(_imported(parse(path).body, modules)) - {name} for name, path in modules.items()}
     assert len(needs) > 300
     # Raises `CycleError`, which names the modules of a circle.
     assert len(list(TopologicalSorter(needs).static_order())) == len(needs)

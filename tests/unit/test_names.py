@@ -10,6 +10,8 @@ from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
+from tests.code import nodes
+
 TOP = Path(__file__).parents[2]
 SHARED = {
     # The asyncio client mirrors the synchronous one.
@@ -28,7 +30,7 @@ def homes() -> dict[str, set[str]]:
     found = defaultdict(set)
     for folder in ("swarm", "tasks", "mailbox"):
         for path in (TOP / folder).rglob("*.py"):
-            for node in ast.walk(ast.parse(path.read_text())):
+            for node in nodes(path):
                 if isinstance(node, ast.ClassDef):
                     found[node.name.lstrip("_")].add(str(path.resolve().relative_to(TOP)))
     return found

@@ -15,6 +15,7 @@ import pytest
 
 from swarm.store.connection import connect
 from swarm.store.store import Store
+from tests.code import nodes
 
 ROOT = Path(__file__).parents[2]
 CONNECTS = {"swarm/local/redis_server.py", "swarm/capabilities/mcp/broker/admission.py"}
@@ -22,40 +23,44 @@ CONNECTS = {"swarm/local/redis_server.py", "swarm/capabilities/mcp/broker/admiss
 MOST_METHODS = 20
 
 
-def _modules() -> Iterator[tuple[str, ast.Module]]:
+def _modules() -> Iterator[tuple[str, list[ast.AST]]]:
     for folder in ("swarm", "tasks", "mailbox"):
         for path in sorted((ROOT / folder).rglob("*.py")):
             name = path.relative_to(ROOT).as_posix()
             if not name.startswith(("swarm/store/", "swarm/tasks/", "swarm/mailbox/")):
-                yield name, ast.parse(path.read_text(encoding="utf-8"))
+                yield name, nodes(path)
 
 
-def _is_store(module: ast.Module) -> bool:
-    return any(isinstance(node, ast.ImportFrom) and node.module == "swarm.store.keyspace" for node in ast.walk(module))
+def _is_store(module: list[ast.AST]) -> bool:
+    return any(isinstance(node, ast.ImportFrom) and node.module == "swarm.store.keyspace" for node in module)
 
 
-def _find_commands(module: ast.Module) -> Iterator[int]:
+def _find_commands(module: list[ast.AST]) -> Iterator[int]:
     """Lines that use a keyspace other than by giving it to a store, or a client."""
-    given = {id(one) for node in ast.walk(module) if isinstance(node, ast.Call) for one in node.args}
-    for node in ast.walk(module):
+    given = {id(one) for node in module if isinstance(node, ast.Call) for one in node.args}
+    for node in module:
         if isinstance(node, ast.Attribute) and node.attr in ("keyspace", "_keyspace") and id(node) not in given:
             yield node.lineno
         elif isinstance(node, ast.Attribute) and node.attr in ("client", "no_retry", "key", "run"):
-            yield from [node.lineno] * (ast.unparse(node.value).split(".")[-1] in ("store", "_store"))
+            yield from [node.lineno] * (_last_name(node.value) in ("store", "_store"))
 
 
-def _find_clients(module: ast.Module) -> Iterator[int]:
+def _last_name(node: ast.expr) -> str:
+    return str(getattr(node, "attr", "") or getattr(node, "id", ""))
+
+
+def _find_clients(module: list[ast.AST]) -> Iterator[int]:
     """Lines that make a client for anything but a store."""
-    calls = [node for node in ast.walk(module) if isinstance(node, ast.Call)]
-    stores = {id(one) for node in calls if ast.unparse(node.func) == "Store" for one in node.args}
+    calls = [node for node in module if isinstance(node, ast.Call)]
+    stores = {id(one) for node in calls if getattr(node.func, "id", "") == "Store" for one in node.args}
     imported = {
         alias.asname or alias.name
-        for node in ast.walk(module)
+        for node in module
         if isinstance(node, ast.ImportFrom) and node.module == "swarm.store.connection"
         for alias in node.names
     }
     for call in calls:
-        if ast.unparse(call.func) in imported & {"connect", "connect_async"} and id(call) not in stores:
+        if getattr(call.func, "id", "") in imported & {"connect", "connect_async"} and id(call) not in stores:
             yield call.lineno
 
 
@@ -75,7 +80,7 @@ def test_only_stores_are_given_a_client() -> None:
     "line", ["store.keyspace.client.get('x')", "self._store.keyspace.key('x')", "key = store.keyspace.key"]
 )
 def test_a_command_outside_a_store_is_found(line: str) -> None:
-    assert list(_find_commands(ast.parse(line)))
+    assert list(_find_commands(list(ast.walk(ast.parse(line)))))
 
 
 def test_each_part_of_the_store_is_small_and_inherits_nothing() -> None:

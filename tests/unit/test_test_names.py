@@ -12,6 +12,8 @@ from collections import Counter
 from functools import cache
 from pathlib import Path
 
+from tests.code import parse
+
 TOP = Path(__file__).parents[2]
 TESTS = [
     path for path in sorted((TOP / "tests").rglob("test_*.py")) if not path.is_relative_to(TOP / "tests" / "outside")
@@ -22,7 +24,7 @@ PRODUCT = ("swarm", "tasks", "mailbox")
 @cache
 def named(path: Path) -> list[str]:
     """Return the paths of a test file's head line."""
-    said = ast.get_docstring(ast.parse(path.read_text())) or ""
+    said = ast.get_docstring(parse(path)) or ""
     heads = [" ".join(part.split()) for part in said.split("\n\n") if part.startswith("Tests of ")]
     return [name for head in heads for name in head.removeprefix("Tests of ").rstrip(".").split(", ")]
 

@@ -17,6 +17,7 @@ from swarm.core.errors import ConfigurationError
 from swarm.definitions.names import canonical_tool
 from swarm.definitions.tools import Kind, ToolRow, all_rows, declare, find_alias, known_tools, row_of
 from swarm.tools.registry import load_tool
+from tests.code import nodes
 from tests.tool_world import tool_named
 
 PACKAGE = Path(swarm.__file__).parent
@@ -79,11 +80,7 @@ def _modules() -> Iterator[Path]:
 
 def _tools_named(module: Path) -> set[str]:
     """The tools whose names stand in a module as whole strings, or as `Tool(…)`; sentences about them are words, not knowledge."""
-    strings = {
-        node.value
-        for node in ast.walk(ast.parse(module.read_text()))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    }
+    strings = {node.value for node in nodes(module) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
     return {text.partition("(")[0] for text in strings if " " not in text} & OWN
 
 

@@ -23,6 +23,7 @@ from swarm.cli.transcript import TranscriptPrinter
 from swarm.definitions.model import AgentDefinition
 from swarm.models import Usage
 from swarm.web.entries import show_item
+from tests.code import nodes
 
 _SPEC = AgentSpec(
     agent_id="agent-1",
@@ -111,7 +112,7 @@ def test_no_surface_knows_the_kinds_of_entries() -> None:
         for path in (home / folder).rglob("*.py"):
             names = {
                 alias.name
-                for node in ast.walk(ast.parse(path.read_text()))
+                for node in nodes(path)
                 if isinstance(node, ast.ImportFrom) and node.module == "swarm.agent.entries"
                 for alias in node.names
             }
