@@ -24,6 +24,7 @@ from swarm.client.failures import BadRequest, Refusal, explain
 from swarm.client.operations import Invocation, Operation
 from swarm.client.reads import READS
 from swarm.client.swarm import Swarm
+from swarm.core.capabilities import capabilities, load
 from swarm.core.settings import Settings, load_settings
 from swarm.store.api_keys import ApiKeys
 from swarm.web.stream import LIVE, Streams
@@ -56,6 +57,8 @@ def make_app(settings: Settings | None = None) -> Starlette:
         return JSONResponse({"ok": True})
 
     routes += [Route(f"{PREFIX}/openapi.json", _guarded(openapi)), Route(f"{PREFIX}/health", _guarded(health))]
+    for capability in capabilities().values():
+        routes += load(capability.routes)(swarm) if capability.routes else ()
     return Starlette(routes=routes, exception_handlers={HTTPException: _unrouted})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, create_model
@@ -13,6 +14,7 @@ from swarm.client.operations import AgentId, Body, Folder, Invocation, JobId, Ma
 from swarm.client.order import REMOTE_LEAVES_OUT, MapOrder, Order, options_of
 from swarm.client.reads import wait_for_job
 from swarm.client.swarm import Swarm
+from swarm.core.capabilities import capabilities
 from swarm.core.errors import InvalidOption, QuestionClosed, UnknownQuestion
 from swarm.core.records import AgentView, JobView
 from swarm.store.external_events import KEEP_SECONDS, MAX_KEEP_SECONDS, ExternalEvent
@@ -241,3 +243,7 @@ def cancel_map(call: Invocation, map: MapId, reason: Reason = "") -> MapView:
     found = call.swarm.find_map(map)
     found.cancel(_reason(call, reason), by=call.by)
     return found.view()
+
+
+for _acts in filter(None, (one.acts for one in capabilities().values())):
+    import_module(_acts)

@@ -149,10 +149,10 @@ class Job(Messages):
                     break
         raise TimeoutError(f"job {self.id} has not ended within {timeout_seconds} s; it continues")
 
-    def deliver(self, to: str, text: str, *, reply_to: str = "") -> Delivery:
+    def deliver(self, to: str, text: str, *, reply_to: str = "", token: str = "") -> Delivery:
         """Send like `send`, and return who did and did not get the message. Raises `BeyondCeiling` as `Swarm.hold_job` does."""
         self._swarm.hold_job(self.id)
-        return super().deliver(to, text, reply_to=reply_to)
+        return super().deliver(to, text, reply_to=reply_to, token=token)
 
     def board(self) -> list[TaskView]:
         """The tasks of the job's board, by number."""

@@ -73,8 +73,8 @@ class Messages:
         """
         return self.deliver(to, text, reply_to=reply_to).id
 
-    def deliver(self, to: str, text: str, *, reply_to: str = "") -> Delivery:
-        """Send like `send`, and return who did and did not get the message."""
+    def deliver(self, to: str, text: str, *, reply_to: str = "", token: str = "") -> Delivery:
+        """Send like `send`, and return who did and did not get the message. Within an hour, a repeat with its token is not sent again."""
         receivers = self._find_receivers(to)
         outgoing = OutgoingMessage(
             job=self.id,
@@ -84,13 +84,15 @@ class Messages:
             body=check_body(self._addressed(text)),
             reply_to=reply_to,
             live_only=to.strip() == "*",
+            token=token or secrets.token_hex(12),
         )
         ids: dict[str, str] = {}
         left_out: list[str] = []
         for first in range(0, len(receivers), DELIVERIES_AT_ONCE):
             part = receivers[first : first + DELIVERIES_AT_ONCE]
             is_last = first + DELIVERIES_AT_ONCE >= len(receivers)
-            ids |= self._send_part(outgoing, part, left_out, reached=bool(ids) or not is_last)
+            named = outgoing.model_copy(update={"token": f"{outgoing.token}/{first}"})
+            ids |= self._send_part(named, part, left_out, reached=bool(ids) or not is_last)
         return Delivery(receivers=ids, names=[one.name for one in receivers if one.id in ids], left_out=left_out)
 
     def _find_receivers(self, to: str) -> list[Receiver]:
@@ -116,7 +118,6 @@ class Messages:
         self, outgoing: OutgoingMessage, receivers: list[Receiver], left_out: list[str], *, reached: bool
     ) -> dict[str, str]:
         """Send to these receivers and return the message's ids by receiver. With `reached`, reaching none is no failure."""
-        outgoing = outgoing.model_copy(update={"token": secrets.token_hex(12)})
         while receivers:
             try:
                 sent = self._store.mail.send(outgoing, receivers)

@@ -32,6 +32,7 @@ TABLE = (
     "workflows",
     "webhooks",
     "repositories",
+    "triggers",
     "context",
 )
 
@@ -61,8 +62,12 @@ class Capability(NamedTuple):
     """`module:class` of its work in a worker besides agents, a `WorkerPart` of `swarm.runtime.additions`."""
     brought: str = ""
     """`module:function` that lists a plugin's parts of this capability's kinds, as `Brought` of `swarm.definitions.plugins.model`."""
+    acts: str = ""
+    """Module of `swarm.client` with acts."""
     reads: str = ""
     """Module of `swarm.client` with reads."""
+    routes: str = ""
+    """`module:function` of `swarm.api` that gives routes of the HTTP server besides operations, from a `Swarm`."""
     commands: Mapping[str, Mapping[str, str]] = {}
     """Commands by section: name → `module:function` of `swarm.cli`."""
     panels: str = ""

@@ -144,6 +144,14 @@ class UnknownMap(UnknownAgent):
         super().__init__(f"no map {map_id}; `swarm maps list` lists all maps")
 
 
+class UnknownTrigger(UnknownAgent):
+    """No trigger has that name."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(f"no trigger {name[:80]!r}; `swarm triggers` lists all")
+
+
 class JobOpen(SwarmError):
     """The job has not ended, so it can be neither archived nor forgotten."""
 

@@ -1,0 +1,313 @@
+"""Triggers over a real Redis, real workers and the HTTP server: each event starts one job, by the rule of its key and within its purse.
+
+Tests of swarm/capabilities/triggers/store.py, swarm/capabilities/triggers/worker.py, swarm/client/triggers.py,
+swarm/client/trigger_acts.py, swarm/client/trigger_reads.py, swarm/api/hooks.py, swarm/cli/triggers.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from swarm.api.application import make_app
+from swarm.capabilities.triggers.model import Trigger, TriggerEvent, read_trigger
+from swarm.capabilities.triggers.store import Firing, Triggers
+from swarm.client.operations import Invocation
+from swarm.client.trigger_acts import fire_trigger, pause_trigger, replay_event, resume_trigger
+from swarm.client.triggers import put_trigger, read_files, start_due, take_event
+from swarm.core.errors import BeyondCeiling, ConfigurationError, UnknownTrigger
+from swarm.permissions.ceiling import Ceiling
+from swarm.store.api_keys import SCOPES, ApiKeys
+from tests.fleet import Fleet
+from tests.waiting import wait_for
+
+SCENARIO = """
+name: triggers
+rules:
+  - when: {prompt: "(?s)slow"}
+    reply: {text: late, latency_seconds: 60}
+  - when: {last_text: 'second'}
+    reply: {text: "again"}
+  - reply: {text: "done", usage: {input_tokens: 1000, output_tokens: 100}}
+"""
+SECRET = "s3cret"
+
+
+@pytest.fixture
+def place(at_work: Fleet) -> Iterator[Fleet]:
+    """A fleet at work; its triggers are removed at the end."""
+    at_work.rehearse(SCENARIO)
+    yield at_work
+    triggers = Triggers(at_work.swarm.store.keyspace)
+    for one in triggers.all():
+        for firing in triggers.firings(one.name, 100):
+            if firing.job and at_work.swarm.store.jobs.exists(firing.job):
+                at_work.swarm.job(firing.job).cancel()
+        triggers.delete(one.name)
+
+
+def put(fleet: Fleet, name: str, lines: str = "", prompt: str = "Look.") -> Trigger:
+    server = fleet.rehearse(SCENARIO)
+    text = f"---\nname: {name}\nbase_url: {server.url}\nisolation: none\n{lines}\n---\n{prompt}"
+    put_trigger(fleet.swarm, read_trigger(text, name), "ann", folder=fleet.workspace)
+    return Triggers(fleet.swarm.store.keyspace).get(name).trigger
+
+
+def send(fleet: Fleet, trigger: Trigger, one: str, data: Any = None) -> str:
+    return take_event(fleet.swarm, trigger, TriggerEvent(id=one, type="test", data=data)).state
+
+
+def firing(fleet: Fleet, name: str, one: str) -> Firing:
+    return Triggers(fleet.swarm.store.keyspace).firing(name, one)
+
+
+def settled(fleet: Fleet, name: str, one: str) -> Firing:
+    def look() -> Firing | None:
+        found = firing(fleet, name, one)
+        return found if found.state not in ("waiting", "starting") else None
+
+    return wait_for(f"{name}/{one} is settled", look, 60)
+
+
+def test_workers_start_one_job_for_an_event_and_tell_of_it(place: Fleet) -> None:
+    trigger = put(place, "look", "title: '\"Issue \" + string(event.number)'")
+    assert [send(place, trigger, "e-1", {"number": 7}) for _ in range(3)] == ["taken", "duplicate", "duplicate"]
+    found = settled(place, "look", "e-1")
+    assert found.state == "started", found
+    view = place.swarm.job(found.job).wait(60)
+    assert (view.state, view.title, view.text) == ("completed", "Issue 7", "done")
+    again = replay_event(Invocation(place.swarm, "ann"), "look", "e-1")
+    assert again.job != found.job and settled(place, "look", again.event).state == "started"
+    told = Triggers(place.swarm.store.keyspace).get("look")
+    assert (told.events, told.by, told.waiting) == (2, "ann", 0)
+
+
+def test_events_of_one_key_follow_the_rule(place: Fleet) -> None:
+    """skip, queue, replace and continue, each with a job that is at work."""
+    triggers = {
+        rule: put(place, rule, f"concurrency: {rule}\nkey: event.about", "slow")
+        for rule in ("skip", "queue", "replace")
+    }
+    for rule, trigger in triggers.items():
+        send(place, trigger, f"{rule}-1", {"about": "a"})
+    first = {rule: settled(place, rule, f"{rule}-1").job for rule in triggers}
+    for rule, trigger in triggers.items():
+        send(place, trigger, f"{rule}-2", {"about": "a"})
+        send(place, trigger, f"{rule}-3", {"about": "b"})
+    other = {rule: settled(place, rule, f"{rule}-3").job for rule in triggers}
+    assert len({*first.values(), *other.values()}) == 6, "another key has a job of its own"
+    skipped = settled(place, "skip", "skip-2")
+    assert (skipped.state, skipped.job) == ("skipped", first["skip"])
+    replaced = settled(place, "replace", "replace-2")
+    assert replaced.state == "started" and place.swarm.job(first["replace"]).view().state == "cancelled"
+    assert firing(place, "queue", "queue-2").state == "waiting"
+    place.swarm.job(first["queue"]).cancel()
+    queued = settled(place, "queue", "queue-2")
+    assert queued.state == "started" and queued.job != first["queue"]
+
+
+def test_a_later_event_continues_the_job_of_its_key_or_of_its_branch(place: Fleet) -> None:
+    trigger = put(place, "talk", "concurrency: continue\nkey: event.about\nfields: {say: event.say}")
+    send(place, trigger, "t-1", {"about": "7", "say": "first"})
+    job = place.swarm.job(settled(place, "talk", "t-1").job)
+    assert job.wait(60).text == "done"
+    send(place, trigger, "t-2", {"about": "7", "say": "second"})
+    found = settled(place, "talk", "t-2")
+    assert (found.state, found.job) == ("started", job.id)
+    wait_for("it has read the second event", lambda: place.swarm.job(job.id).view().text == "again" or None, 60)
+    checks = put(place, "checks", "concurrency: continue\nkey: event.branch")
+    send(place, checks, "c-1", {"branch": f"swarm/{job.id}"})
+    assert settled(place, "checks", "c-1").job == job.id
+    stranger = place.swarm.submit("mine", workspace=place.workspace, base_url=place.rehearse(SCENARIO).url)
+    stranger.wait(60)
+    send(place, checks, "c-2", {"branch": f"swarm/{stranger.id}"})
+    assert settled(place, "checks", "c-2").job != stranger.id, "no event may wake a job that events have not started"
+
+
+def test_a_purse_bounds_what_all_jobs_of_a_trigger_spend(place: Fleet) -> None:
+    trigger = put(place, "dear", "limits: {budget_usd: 2}\npurse: {usd: 5, per: month}", "slow")
+    for number in range(4):
+        send(place, trigger, f"d-{number}")
+    states = [settled(place, "dear", f"d-{number}") for number in range(4)]
+    assert sorted(one.state for one in states) == ["refused", "refused", "started", "started"]
+    assert {one.why for one in states if one.state == "refused"} == {"the trigger's purse is empty"}
+    for one in states:
+        if one.state == "started":
+            place.swarm.job(one.job).cancel()
+    # They spent next to nothing, and gave back what they had reserved.
+    wait_for("the purse has room", lambda: send(place, trigger, f"d-{time.time()}") == "taken" or None)
+    newest = Triggers(place.swarm.store.keyspace).firings("dear", 1)[0]
+    assert settled(place, "dear", newest.id).state == "started"
+
+
+def test_a_schedule_starts_jobs_at_its_times_and_makes_up_for_missed_ones(place: Fleet) -> None:
+    trigger = put(place, "often", "schedule: every 10s\ncatch-up: all")
+    triggers, keyspace = Triggers(place.swarm.store.keyspace), place.swarm.store.keyspace
+    found = wait_for("two times have come", lambda: triggers.firings("often")[1:] and triggers.firings("often"), 40)
+    jobs = {settled(place, "often", one.id).job for one in found}
+    assert len(jobs) == len(found) >= 2
+    pause_trigger(Invocation(place.swarm, "ann"), "often")
+    before = {one.id for one in triggers.firings("often")}
+    assert triggers.get("often").paused_at and keyspace.client.zscore(keyspace.key("triggers", "next"), "often") is None
+    # An outage of a minute: nobody looked at the times that came.
+    assert resume_trigger(Invocation(place.swarm, "ann"), "often").paused_at is None
+    earlier = (int(keyspace.now()) // 10 - 6) * 10
+    keyspace.client.hset(keyspace.key("trigger", "often"), "next", earlier)
+    keyspace.client.zadd(keyspace.key("triggers", "next"), {"often": earlier})
+    wait_for(
+        "the missed times are there",
+        lambda: len({one.id for one in triggers.firings("often")} - before) >= 6 or None,
+        30,
+    )
+    assert trigger.catch_up == "all"
+
+
+def test_a_trigger_cannot_do_more_than_whoever_put_it(place: Fleet) -> None:
+    text = "---\nname: mighty\nisolation: none\nmode: bypassPermissions\n---\nDo it."
+    bounded = place.swarm.within(Ceiling(mode="acceptEdits"))
+    with pytest.raises(BeyondCeiling):
+        put_trigger(bounded, read_trigger(text, "x"), "bob", folder=place.workspace)
+    trigger = put(place, "mighty", "mode: bypassPermissions")
+    with pytest.raises(BeyondCeiling):
+        fire_trigger(Invocation(bounded, "bob"), "mighty")
+    assert send(place, trigger, "m-1") == "taken"
+    with pytest.raises(ConfigurationError, match="needs `repo` or `workspace`"):
+        put_trigger(place.swarm, read_trigger("---\nname: lost\n---\nDo it.", "x"), "ann")
+    with pytest.raises(ConfigurationError, match="the trigger lost: there is no option modell; did you mean model"):
+        put_trigger(
+            place.swarm, read_trigger("---\nname: lost\nmodell: x\n---\nDo it.", "x"), "ann", folder=place.workspace
+        )
+    with pytest.raises(ConfigurationError, match="on_end is no option"):
+        put_trigger(
+            place.swarm, read_trigger("---\nname: lost\non-end: x\n---\nDo it.", "x"), "ann", folder=place.workspace
+        )
+
+
+def test_a_job_that_cannot_start_is_told_with_its_reason(place: Fleet, tmp_path: Path) -> None:
+    trigger = put(place, "broken")
+    agents = place.workspace / "gone"
+    agents.mkdir()
+    lost = trigger.model_copy(update={"name": "lost", "order": {**trigger.order, "workspace": str(agents)}})
+    put_trigger(place.swarm, lost, "ann", folder=place.workspace)
+    agents.rmdir()
+    send(place, lost, "l-1")
+    found = settled(place, "lost", "l-1")
+    assert found.state == "failed" and "gone is not a folder" in found.why
+    with pytest.raises(UnknownTrigger):
+        Triggers(place.swarm.store.keyspace).get("nothing")
+    (tmp_path / "a.md").write_text("---\nname: a\n---\nx")
+    (tmp_path / "b.md").write_text("---\nname: a\n---\nx")
+    with pytest.raises(ConfigurationError, match="two files are the trigger 'a'"):
+        read_files([tmp_path])
+
+
+# -- over HTTP -------------------------------------------------------------------------------------------------
+
+
+class Forge:
+    """Sends deliveries as GitHub does."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self.app = make_app(fleet.settings)
+        token = ApiKeys(fleet.swarm.store.keyspace).create(f"key-{time.time_ns()}", SCOPES)
+        self.key = {"Authorization": f"Bearer {token}"}
+
+    def call(self, method: str, path: str, **given: Any) -> httpx.Response:
+        async def ask() -> httpx.Response:
+            transport = httpx.ASGITransport(app=self.app)
+            async with httpx.AsyncClient(transport=transport, base_url="http://api", timeout=90) as client:
+                return await client.request(method, path, **given)
+
+        return asyncio.run(ask())
+
+    def deliver(self, name: str, one: str, data: Any, secret: str = SECRET) -> httpx.Response:
+        body = json.dumps(data).encode()
+        signed = "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+        headers = {"x-hub-signature-256": signed, "x-github-event": "issues", "x-github-delivery": one}
+        return self.call("POST", f"/hooks/{name}", content=body, headers=headers)
+
+
+def test_a_signed_delivery_starts_one_job_and_nobody_else_learns_anything(
+    place: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOOK_SECRET", SECRET)
+    lines = "webhook: github\nsecret: HOOK_SECRET\nwhen: type == 'issues.labeled'\nper-hour: 3"
+    put(place, "issues", lines)
+    put(place, "hand")
+    forge, labeled = Forge(place), {"action": "labeled", "issue": {"number": 7}}
+    first = forge.deliver("issues", "g-1", labeled)
+    assert (first.status_code, first.json()["state"]) == (202, "taken")
+    again = forge.deliver("issues", "g-1", labeled)
+    assert (again.status_code, again.json()["state"], again.json()["job"]) == (200, "duplicate", first.json()["job"])
+    assert forge.deliver("issues", "g-2", {"action": "closed"}).json()["state"] == "ignored"
+    refused = [forge.deliver("issues", "g-3", labeled, "wrong"), forge.deliver("nobody", "g-3", labeled)]
+    refused += [forge.deliver("hand", "g-3", labeled)]
+    assert {(one.status_code, one.json()["error"]["message"]) for one in refused} == {
+        (404, refused[0].json()["error"]["message"])
+    }
+    assert forge.deliver("issues", "g-4", {"action": "labeled", "pad": "x" * 300_000}).status_code == 413
+    assert [forge.deliver("issues", f"h-{number}", labeled).status_code for number in range(3)] == [202, 202, 429]
+    assert settled(place, "issues", "g-1").job == first.json()["job"]
+    assert place.swarm.job(first.json()["job"]).wait(60).state == "completed"
+    forge.call("POST", "/v1/triggers/issues/pause", headers=forge.key, json={})
+    assert forge.deliver("issues", "g-5", labeled).status_code == 503
+    listed = forge.call("GET", "/v1/triggers/issues/events", headers=forge.key).json()["events"]
+    assert {one["id"] for one in listed} == {"g-1", "h-0", "h-1"}
+    monkeypatch.delenv("HOOK_SECRET")
+    forge.call("POST", "/v1/triggers/issues/resume", headers=forge.key, json={})
+    assert forge.deliver("issues", "g-6", labeled).status_code == 500
+
+
+def test_a_trigger_is_put_shown_and_deleted_over_http(place: Fleet) -> None:
+    forge = Forge(place)
+    text = f"---\nname: over-http\nworkspace: {place.workspace}\nschedule: 0 3 * * *\n---\nLook."
+    made = forge.call("POST", "/v1/triggers", headers=forge.key, json={"text": text}).json()
+    assert made["state"] == "new" and made["trigger"]["next_at"] > time.time(), made
+    assert forge.call("POST", "/v1/triggers", headers=forge.key, json={"text": text}).json()["state"] == "same"
+    bad = text.replace("schedule", "base_url: http://127.0.0.1:1\nschedule")
+    assert (
+        "only programs on a worker's own host"
+        in forge.call("POST", "/v1/triggers", headers=forge.key, json={"text": bad}).text
+    )
+    names = [one["name"] for one in forge.call("GET", "/v1/triggers", headers=forge.key).json()["triggers"]]
+    assert names == ["over-http"]
+    assert forge.call("POST", "/v1/triggers/over-http/delete", headers=forge.key, json={}).json() == {
+        "deleted": "over-http"
+    }
+    assert forge.call("GET", "/v1/triggers/over-http", headers=forge.key).status_code == 404
+
+
+def test_a_worker_that_dies_while_it_starts_jobs_starts_none_twice(
+    unmanned: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The windows of a start: before the job, between the job and its record, and after its end."""
+    trigger = put(unmanned, "fragile", "limits: {budget_usd: 1}\npurse: {usd: 3}")
+    triggers = Triggers(unmanned.swarm.store.keyspace)
+    monkeypatch.setattr("swarm.client.triggers.LEASE_SECONDS", 0.0)
+    send(unmanned, trigger, "f-1")
+    [taken] = triggers.take_due("", 5, 0.0) or triggers.take_due(__import__("socket").gethostname(), 5, 0.0)
+    assert taken.tries == 1
+    settle = Triggers.settle
+    monkeypatch.setattr(Triggers, "settle", lambda *_: (_ for _ in ()).throw(SystemExit))
+    with pytest.raises(SystemExit):
+        start_due(unmanned.swarm)
+    job = firing(unmanned, "fragile", "f-1").job
+    unmanned.swarm.job(job).cancel()
+    monkeypatch.setattr(Triggers, "settle", settle)
+    assert start_due(unmanned.swarm) == 1
+    found = firing(unmanned, "fragile", "f-1")
+    assert (found.state, found.job, found.tries) == ("started", job, 3)
+    keyspace = unmanned.swarm.store.keyspace
+    [period] = keyspace.client.keys(keyspace.key("trigger", "fragile", "spent", "*"))
+    assert keyspace.client.get(period) == "0", "its end gave the reserved money back, once"
+    assert keyspace.client.hlen(keyspace.key("triggers", "jobs")) == 0
+    triggers.delete("fragile")
