@@ -55,6 +55,7 @@ class Approvals:
         self._segment, self._toolbox, self._auto = segment, toolbox, auto
         self._questions = segment.store.questions
         self._looked: dict[str, str] = {}
+        self._foreseen: dict[str, str] = {}
 
     def decide(self, calls: Sequence[Block]) -> Decision:
         """Decide about each call. Questions are asked one at a time."""
@@ -96,6 +97,9 @@ class Approvals:
                 decision.settled.append(looked)
                 return
             verdict = replace(verdict, reason=f"{verdict.reason}; a look was not enough: {looked}")
+        if verdict.action == "ask" and isinstance(failed := self._foresee(call), ToolFinished):
+            decision.settled.append(failed)
+            return
         ruled = self._auto.rule(call, verdict) if verdict.action == "ask" and self._auto is not None else None
         if ruled is not None and ruled.answer != "ask":
             allowed, reason = ruled.answer == "allow", f"{ruled.reason} (a small model says so, in the mode auto)"
@@ -134,6 +138,18 @@ class Approvals:
             self._looked[call["id"]] = looked
         return self._looked[call["id"]]
 
+    def _foresee(self, call: Block) -> ToolFinished | None:
+        """Note what a call would change, for its question; returns the result of a call that cannot work."""
+        home = row_of(call["name"]).home
+        if not home or load_tool(home).foresee is None or self._is_asked(call):
+            return None
+        self._segment.journal.flush()
+        foreseen = self._toolbox.foresee(call)
+        if isinstance(foreseen, ToolFinished):
+            return foreseen
+        self._foreseen[call["id"]] = foreseen
+        return None
+
     def _change_mode(self, call: Block, mode: PermissionMode, decision: Decision) -> None:
         """Settle a call that only changes the mode in force. The request prefix stays as it is."""
         if self._segment.mode == mode:
@@ -147,7 +163,8 @@ class Approvals:
 
     def _ask_leave(self, call: Block, verdict: Judgement) -> Ask:
         detail = json.dumps(call["input"], ensure_ascii=False, indent=2)
-        why = "\n".join([verdict.reason, *self._weigh(call)])
+        foreseen = filter(None, [self._foreseen.get(call["id"])])
+        why = "\n".join([verdict.reason, *foreseen, *self._weigh(call)])
         return Ask(
             kind="permission",
             tool=call["name"],

@@ -144,6 +144,19 @@ class Toolbox:
 
         return self._attempt(call, find)
 
+    def foresee(self, call: Block) -> str | ToolFinished:
+        """Describe the changes of a call, without making them; or return its result if it cannot work."""
+        context = self.context_of(call["id"])
+
+        def find(tool: Tool, given: dict[str, Any]) -> str:
+            if tool.foresee is None:
+                return ""
+            return tool.foresee(
+                context, _enter_folder(context, tool.row, from_workspace(tool.row, given, context.spec.cwd))
+            )
+
+        return self._attempt(call, find)
+
     def _attempt(self, call: Block, act: Callable[[Tool, dict[str, Any]], Found]) -> Found | ToolFinished:
         name, names = call["name"], self._segment.history.tool_names()
         try:

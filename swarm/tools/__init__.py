@@ -243,6 +243,8 @@ class Tool:
     """Kind `ASK`: the question."""
     orders: Callable[[dict[str, Any]], tuple[dict[str, Any], AgentDefinition | None]] | None = None
     """Kind `SPAWN`: the input of the `Agent` call that the call stands for, and the child's definition if no type is named."""
+    foresee: Callable[[ToolContext, dict[str, Any]], str] | None = None
+    """Describe the effect, without causing it, before a person is asked. A `ToolError` becomes its result."""
     weigh: Callable[[dict[str, Any]], str] | None = None
     """A line for the person who approves a call that starts many agents."""
     activity: Callable[[dict[str, Any]], str] | None = None

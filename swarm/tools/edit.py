@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from swarm.workspace import (
     open_file,
     refuse_git_internals,
     replace_file,
+    require_unchanged,
     resolve_path,
     shown,
 )
@@ -32,21 +34,55 @@ _SNIPPET_LINES = 40
 _SNIPPET_LINE_CHARACTERS = 400
 
 
+@dataclass(frozen=True)
+class _FileChange:
+    """A change of a file that is checked and not yet made."""
+
+    path: Path
+    data: bytes
+    seen: int | None
+    """The file's mtime in ns when the agent read it; None: there is no file."""
+    will: str
+    """The effect, for the deciding person."""
+    done: str
+    """The result, for the model."""
+
+
+def _make(ctx: ToolContext, change: _FileChange) -> ToolResult:
+    ctx.files_read[str(change.path)] = replace_file(ctx.workspace, change.path, change.data, seen_mtime_ns=change.seen)
+    return ToolResult(text=change.done)
+
+
 def write_file(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
     """Create a file, or replace one that was read before."""
+    return _make(ctx, _plan_write(ctx, given))
+
+
+def edit_file(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
+    """Replace `old_string` by `new_string`, once or everywhere, keeping line endings and encoding."""
+    return _make(ctx, _plan_edit(ctx, given))
+
+
+def edit_notebook(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
+    """Replace, insert or delete one cell of a notebook that was read before."""
+    return _make(ctx, _plan_cell(ctx, given))
+
+
+def _plan_write(ctx: ToolContext, given: dict[str, Any]) -> _FileChange:
     path = _changeable(ctx, given["file_path"])
     content: str = given["content"]
     data = _encoded(TextEncoding("utf-8"), content)
     existed = os.path.exists(path)
     seen = ctx.files_read.get(str(path)) if existed else None
-    ctx.files_read[str(path)] = replace_file(ctx.workspace, path, data, seen_mtime_ns=seen)
+    require_unchanged(ctx.workspace, path, seen)
     lines = content.count("\n") + bool(content and not content.endswith("\n"))
-    verb = "Replaced" if existed else "Created"
-    return ToolResult(text=f"{verb} {ctx.show(path)} ({lines:,} lines, {len(data):,} bytes).")
+    size = f"{ctx.show(path)} ({lines:,} lines, {len(data):,} bytes)"
+    if existed:
+        return _FileChange(path, data, seen, f"it replaces {size}", f"Replaced {size}.")
+    return _FileChange(path, data, seen, f"it creates {size}", f"Created {size}.")
 
 
-def edit_file(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
-    """Replace `old_string` by `new_string`, once or everywhere, keeping line endings and encoding."""
+def _plan_edit(ctx: ToolContext, given: dict[str, Any]) -> _FileChange:
     path = _changeable(ctx, given["file_path"])
     everywhere = bool(given.get("replace_all", False))
     name, seen = _seen(ctx, path)
@@ -67,14 +103,16 @@ def edit_file(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
     first = text.index(old)
     changed = text.replace(old, new)
     data = _encoded(encoding, changed)
-    ctx.files_read[str(path)] = replace_file(ctx.workspace, path, data, seen_mtime_ns=seen)
     matches = f"{count} matches" if count > 1 else "1 match"
     where = " The first of them:" if count > 1 else ""
-    return ToolResult(text=f"Changed {name} ({matches} replaced).{where}\n{_snippet(changed, first, len(new))}")
+    done = f"Changed {name} ({matches} replaced).{where}\n{_snippet(changed, first, len(new))}"
+    lines = f"line{'s' if count > 1 else ''} {_match_lines(text, old)}"
+    return _FileChange(
+        path, data, seen, f"it changes {name} from {lines} on" if count == 1 else f"it changes {name} at {lines}", done
+    )
 
 
-def edit_notebook(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
-    """Replace, insert or delete one cell of a notebook that was read before."""
+def _plan_cell(ctx: ToolContext, given: dict[str, Any]) -> _FileChange:
     path = _changeable(ctx, given["notebook_path"])
     name, seen = _seen(ctx, path)
     text, encoding = _load(ctx.workspace, path, seen)
@@ -82,8 +120,7 @@ def edit_notebook(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
     if notebook is None:
         raise ToolError(f"{name} is no notebook (.ipynb) with cells; change it with Edit")
     changed, done = change_notebook(text, notebook, given, ctx.tool_use_id)
-    ctx.files_read[str(path)] = replace_file(ctx.workspace, path, _encoded(encoding, changed), seen_mtime_ns=seen)
-    return ToolResult(text=f"{name}: {done}.")
+    return _FileChange(path, _encoded(encoding, changed), seen, f"it changes a cell of {name}", f"{name}: {done}.")
 
 
 def _seen(ctx: ToolContext, path: Path) -> tuple[str, int]:
@@ -187,6 +224,7 @@ WRITE = Tool(
     parameters={"file_path": _FILE_PATH, "content": string("The whole new text.")},
     required=["file_path", "content"],
     run=write_file,
+    foresee=lambda ctx, given: _plan_write(ctx, given).will,
 )
 
 EDIT = Tool(
@@ -203,6 +241,7 @@ EDIT = Tool(
     },
     required=["file_path", "old_string", "new_string"],
     run=edit_file,
+    foresee=lambda ctx, given: _plan_edit(ctx, given).will,
 )
 
 NOTEBOOK_EDIT = Tool(
@@ -220,4 +259,5 @@ NOTEBOOK_EDIT = Tool(
     },
     required=["notebook_path"],
     run=edit_notebook,
+    foresee=lambda ctx, given: _plan_cell(ctx, given).will,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swarm.workspace.files import open_file, opened_folder, replace_file
+from swarm.workspace.files import open_file, opened_folder, replace_file, require_unchanged
 from swarm.workspace.paths import (
     OUTPUT_PREFIX,
     PLUGIN_PREFIX,
@@ -29,6 +29,7 @@ __all__ = [
     "opened_folder",
     "refuse_git_internals",
     "replace_file",
+    "require_unchanged",
     "resolve_path",
     "shown",
     "sniff_encoding",

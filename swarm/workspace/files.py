@@ -125,6 +125,17 @@ def replace_file(
         raise _failure("write", workspace, path, error) from error
 
 
+def require_unchanged(workspace: Path, path: Path, seen_mtime_ns: int | None) -> None:
+    """Raise the `ToolError` that `replace_file` would raise now; changes nothing."""
+    try:
+        before = os.stat(path, follow_symlinks=False)
+    except (FileNotFoundError, NotADirectoryError):
+        before = None
+    except OSError as error:
+        raise _failure("write", workspace, path, error) from error
+    _require_unchanged(shown(workspace, path), before, seen_mtime_ns)
+
+
 def _status(folder: int, name: str) -> os.stat_result | None:
     try:
         return os.stat(name, dir_fd=folder, follow_symlinks=False)

@@ -51,7 +51,7 @@ def _lines(top: Top) -> list[str]:
 
 
 def _heading(top: Top) -> str:
-    return str(top.screen.query_one("#heading", Static).render())
+    return str(top.screen.query_one("#heading, #asked", Static).render())
 
 
 def test_enter_goes_from_the_fleet_to_a_job_to_an_agent_and_escape_back(at_work: Fleet) -> None:
@@ -116,6 +116,8 @@ def test_the_next_question_is_shown_in_full_and_answered(at_work: Fleet) -> None
         await pilot.press("n")
         await _until(pilot, "it is shown", lambda: isinstance(top.screen, QuestionDialog))
         assert "2. Deutsch" in str(top.screen.query_one("#detail", Static).render())
+        asked = top.screen.query_one("#asked", Static)
+        assert asked.region.width * asked.region.height >= len(str(asked.render())), "the heading is cut"
         await pilot.press("2", "enter")
         await _until(pilot, "it goes on to its end", lambda: job.view().ended)
 

@@ -28,7 +28,7 @@ def test_a_job_is_started_its_plan_approved_and_its_question_answered(site: Site
     page.get_by_role("button", name="Start").click()
     expect(tab.role("status")).to_contain_text("The job has begun")
     box = question_box(tab)
-    expect(box).to_contain_text("hands in a plan")
+    expect(box).to_contain_text("asks you to approve a plan")
     expect(box.get_by_role("heading", name="A greeting")).to_be_visible()
     expect(page).to_have_title(re.compile(r"^\([1-9]\d*\) Greet me"))
     box.get_by_role("combobox", name="Mode from now on").select_option("default")

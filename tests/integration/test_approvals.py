@@ -1,11 +1,12 @@
 """Approvals and their questions step by step, against a real Redis and without workers: who is asked, who answers, what closes them.
 
 Tests of swarm/runtime/approvals.py, swarm/runtime/segment.py, swarm/runtime/toolbox.py,
-swarm/runtime/wait.py, swarm/store/questions.py, swarm/tools/questions.py.
+swarm/runtime/wait.py, swarm/store/questions.py, swarm/tools/edit.py, swarm/tools/questions.py.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from swarm.runtime.toolbox import Toolbox
 from swarm.runtime.wait import park
 from swarm.store.store import Store
 from swarm.store.values import Claim, OutgoingMessage, Signals
+from swarm.tools.edit import EDIT, WRITE
 from swarm.tools.questions import ASK_USER, EXIT_PLAN_MODE
 from tests.fleet import Fleet
 from tests.job_world import JobWorld, open_store
@@ -64,7 +66,7 @@ class Asker:
             usage=Usage(),
             model="model",
         )
-        tools = [ASK_USER.schema(), EXIT_PLAN_MODE.schema()]
+        tools = [tool.schema() for tool in (ASK_USER, EXIT_PLAN_MODE, EDIT, WRITE)]
         self.journal.append([Started(spec=child, tools=tools), Prompt(text="go"), reply])
         self.approvals = Approvals(segment, Toolbox(Parts(segment)))
 
@@ -152,6 +154,33 @@ def test_a_question_whose_time_is_over_is_closed_before_its_agent_looks(store: S
     question = store.questions.find(asked_id)
     assert question is not None and question.state == "expired"
     assert store.keyspace.client.zcard(store.keyspace.key("questions")) == 0
+
+
+def test_a_person_is_asked_only_about_changes_that_can_be_made(store: Store, unmanned: Fleet, tmp_path: Path) -> None:
+    read, unread = tmp_path / "a.txt", tmp_path / "unread.txt"
+    for file in (read, unread):
+        file.write_text("one\ntwo\nthree\n")
+
+    def decide(call: str, **given: str) -> Asker:
+        asker = Asker(store, unmanned, call, given, workspace=str(tmp_path), mode="default")
+        asker.segment.history.files_read[str(read)] = read.stat().st_mtime_ns
+        return asker
+
+    for refused, told in [
+        (decide("Edit", file_path="a.txt", old_string="four", new_string="4"), "does not occur in a.txt"),
+        (decide("Edit", file_path="b.txt", old_string="x", new_string="y"), "b.txt does not exist"),
+        (decide("Write", file_path="unread.txt", content="x"), "exists and you have not read it"),
+    ]:
+        assert told in refused.refusal()
+    for asking, told in [
+        (decide("Edit", file_path="a.txt", old_string="two", new_string="2"), "it changes a.txt from line 2 on"),
+        (decide("Write", file_path="b.txt", content="x\ny\n"), "it creates b.txt (2 lines, 4 bytes)"),
+    ]:
+        permissions = store.jobs.permissions(asking.world.job_id)
+        asking.segment.__dict__["_permissions"] = replace(permissions, ask_seconds=60.0)
+        question = asking.approvals.decide(list(asking.journal.history.pending.values())).question
+        assert question is not None and told in question[1].detail
+    assert read.read_text() == "one\ntwo\nthree\n" and not (tmp_path / "b.txt").exists()
 
 
 def test_an_answer_with_a_mode_that_does_not_exist_is_refused(store: Store, unmanned: Fleet) -> None:

@@ -29,7 +29,7 @@ class LineDialog(ModalScreen[str | None]):
 
     def compose(self) -> ComposeResult:
         """Show the heading and the line."""
-        yield Static(Text(self._title), id="heading")
+        yield Static(Text(self._title), id="asked")
         yield Input(id="line")
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
@@ -48,7 +48,7 @@ class ConfirmDialog(ModalScreen[bool]):
 
     def compose(self) -> ComposeResult:
         """Show the question."""
-        yield Static(Text(f"{self._question}  [y]es, any other key: no"), id="heading")
+        yield Static(Text(f"{self._question}  [y]es, any other key: no"), id="asked")
 
     def on_key(self, event: Any) -> None:
         """Return the answer."""
@@ -78,7 +78,7 @@ class QuestionDialog(ModalScreen[Answer | None]):
         """Show the question, its keys, and an input line if it is answered in words."""
         question = self._question
         with VerticalScroll():
-            yield Static(Text(show_heading(question), style="bold"), id="heading")
+            yield Static(Text(show_heading(question), style="bold"), id="asked")
             yield Static(Text("\n".join(show_detail(question, full=True))), id="detail")
             yield Static(Text(f"\n{self._keys()}", style="dim"))
             if question.kind == "question":

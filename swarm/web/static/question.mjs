@@ -8,7 +8,7 @@ import { line, plain, reveal } from "./plain.mjs";
 import { Failure, useAct, useDraft, useTick } from "./ui.mjs";
 import { serverNow } from "./world.mjs";
 
-const ASKS = { permission: "asks for permission", plan: "hands in a plan", question: "asks you", event: "waits for an event" };
+const ASKS = { permission: "asks for permission", plan: "asks you to approve a plan", question: "asks you", event: "waits for an event" };
 
 /** `diff`: the call's edit, if its journal entry shows one. `called`: the name of the asked lead. */
 export function QuestionBox({ question, diff, called = "" }) {
