@@ -51,11 +51,13 @@ def test_trees_and_talks_survive_every_kind_of_blow(tmp_path: Path) -> None:
     assert section.rescued > 0 and section.figures["messages"] >= TALK.messages
 
 
+@pytest.mark.long
 @pytest.mark.timeout(180)
 def test_a_failover_by_sentinel_loses_nothing(tmp_path: Path) -> None:
     _run(replace(SENTINEL, works=(TREE,), first=("failover",), workers=1), tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(180)
 def test_a_fleet_goes_on_over_tls(tmp_path: Path) -> None:
     _run(replace(TLS, works=(TREE,), first=("redis", "cut"), workers=1), tmp_path)
@@ -72,6 +74,7 @@ def test_minutes_with_its_memory_at_the_limit_lose_nothing(tmp_path: Path) -> No
     _run(lasting("memory", 180.0, 1), tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(180)
 def test_an_agent_that_kills_its_processes_is_quarantined_and_the_rest_is_counted(tmp_path: Path) -> None:
     section = _run(replace(QUARANTINE, works=(TREE,), first=("redis",), workers=1), tmp_path)
@@ -84,6 +87,7 @@ def test_a_pool_of_threads_loses_nothing(tmp_path: Path) -> None:
     _run(replace(THREADS, works=(TREE,), first=("worker", "redis"), workers=1), tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(180)
 def test_a_card_is_charged_once_for_each_call_whoever_dies(tmp_path: Path) -> None:
     works = (Charges(customers=4, turns=4, slow_ms=80),)
@@ -92,6 +96,7 @@ def test_a_card_is_charged_once_for_each_call_whoever_dies(tmp_path: Path) -> No
     assert section.figures["charges"] >= 80 and section.figures["interrupted"] == 0
 
 
+@pytest.mark.long
 @pytest.mark.timeout(180)
 def test_a_workflow_pays_each_agent_once_and_returns_its_value_whoever_dies(tmp_path: Path) -> None:
     first = ("child", "child", "worker", "redis", "drain")

@@ -121,6 +121,7 @@ def _play(rounds: int, seed: int, per_blow: int = 2) -> None:
         )
 
 
+@pytest.mark.long
 @pytest.mark.timeout(180)
 def test_each_step_is_done_once_while_both_fleets_are_killed() -> None:
     _play(1, seed=3)

@@ -81,6 +81,7 @@ def play(fleet: Fleet, count: int, *, latency: float) -> None:
     assert command.wait(60) == 0 and written(output) == count
 
 
+@pytest.mark.long
 def test_each_line_is_in_the_output_once_though_who_writes_it_is_killed_three_times(at_work: Fleet) -> None:
     server = at_work.rehearse(ECHO.format(latency=0.4))
     lines = [f"n{number}" for number in range(1, 61)]

@@ -34,6 +34,7 @@ def _play(release: Path, blows: tuple[str, ...], folder: Path, *, newer: Path | 
     return section
 
 
+@pytest.mark.long
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("blows", [SHORT, pytest.param(TWENTY, marks=[pytest.mark.long, pytest.mark.timeout(900)])])
 def test_the_last_release_beside_todays_code_loses_nothing(blows: tuple[str, ...], tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from swarm.store.api_keys import SCOPES, ApiKeys
 from tests.fleet import Fleet
 from tests.needs import need_program
@@ -25,6 +27,7 @@ rules:
 """
 
 
+@pytest.mark.long
 def test_a_conversation_over_a_restart_of_the_server(fleet: Fleet) -> None:
     browser_program = need_program("chromium")
     from playwright.sync_api import expect, sync_playwright

@@ -12,6 +12,8 @@ import urllib.error
 import urllib.request
 from typing import Any
 
+import pytest
+
 from swarm.web.guard import cookie_for
 from tests.e2e.cli_world import World
 from tests.flower import TOKEN
@@ -29,6 +31,7 @@ def test_the_demo_turns_failing_tests_into_passing_ones_and_leaves_no_process(wo
     assert world.processes() == []
 
 
+@pytest.mark.long
 def test_flower_shows_agents_under_their_readable_names(world: World) -> None:
     assert world.run("up", "--workers", "1", "--concurrency", "2").returncode == 0
     with socket.socket() as probe:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import signal
 
 import psutil
+import pytest
 
 from tests.e2e.cli_world import World, wait_for_line
 from tests.waiting import wait_for
@@ -46,6 +47,7 @@ def test_the_next_run_uses_what_the_last_one_started_and_down_ends_it(world: Wor
     assert world.processes() == []
 
 
+@pytest.mark.long
 def test_whoever_has_another_key_or_other_settings_gets_a_worker_of_their_own(world: World) -> None:
     _run(world, ANTHROPIC_API_KEY="one")
     [first] = _workers(world)
@@ -59,12 +61,14 @@ def test_whoever_has_another_key_or_other_settings_gets_a_worker_of_their_own(wo
     world.run("down")
 
 
+@pytest.mark.long
 def test_what_nobody_uses_ends_by_itself(world: World) -> None:
     _run(world, SWARM_KEEP_SECONDS="1")
     wait_for("nothing is left", lambda: world.processes() == [], 60)
     assert world.read_json("status", "--json")["workers"] == []
 
 
+@pytest.mark.long
 def test_a_run_that_is_interrupted_keeps_nothing(world: World) -> None:
     process = world.start(
         *("run", "--rehearse", "tree", "-w", str(world.workspace), "TREE depth=1 fanout=2 steps=25 think=700"),
@@ -78,6 +82,7 @@ def test_a_run_that_is_interrupted_keeps_nothing(world: World) -> None:
     assert world.processes() == []
 
 
+@pytest.mark.long
 def test_up_beside_a_kept_worker_starts_one_for_everybody(world: World) -> None:
     _run(world)
     [kept] = _workers(world)

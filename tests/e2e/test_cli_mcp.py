@@ -35,6 +35,7 @@ def run(world: World, bare: dict[str, str], *arguments: str) -> subprocess.Compl
     return subprocess.run(world.command(*arguments), capture_output=True, check=False, **given)  # type: ignore[call-overload,no-any-return]
 
 
+@pytest.mark.long
 def test_a_server_that_nobody_can_run_is_told_in_one_line_and_stops_neither_job_nor_demo(
     world: World, bare: dict[str, str], tmp_path: Path
 ) -> None:
@@ -49,6 +50,7 @@ def test_a_server_that_nobody_can_run_is_told_in_one_line_and_stops_neither_job_
     assert "MCP" not in demo.stderr.decode() and not (folder / "hooked").exists()
 
 
+@pytest.mark.long
 def test_a_type_that_needs_a_server_is_refused_with_the_command_that_installs_it(
     world: World, bare: dict[str, str]
 ) -> None:

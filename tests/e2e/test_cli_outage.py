@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import subprocess
 
+import pytest
+
 from swarm import Job
 from swarm.local.redis_server import find_redis
 from tests.e2e.cli_world import World, wait_for_line
@@ -27,6 +29,7 @@ def _start(world: World, fleet: Fleet) -> tuple[subprocess.Popen[bytes], Job]:
     return watching, fleet.swarm.job(found[0])
 
 
+@pytest.mark.long
 def test_commands_that_wait_for_a_hung_redis_name_their_job_and_go_on_until_it_ends_or_is_lost(
     world: World, fleet: Fleet
 ) -> None:

@@ -187,6 +187,7 @@ rules:
     }
 
 
+@pytest.mark.long
 def test_the_results_of_a_map_are_plain_on_a_terminal_and_the_same_json(stage: Stage) -> None:
     path, lines = stage.fleet.folder / "map.yaml", stage.fleet.folder / "lines"
     path.write_text("name: map\nrules:\n  - reply: {text: " + json.dumps(EVIL) + "}\n")

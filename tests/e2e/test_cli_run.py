@@ -154,6 +154,7 @@ def test_a_setting_that_cannot_be_used_is_named(world: World) -> None:
 # -- interrupted -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_an_interrupt_without_a_terminal_cancels_the_job(world: World) -> None:
     process = world.start("run", "--rehearse", "tree", "--json", "-w", str(world.workspace), SLOW)
     wait_for_line(process, "spawned")

@@ -23,6 +23,7 @@ def tree_server() -> Iterator[RehearsalServer]:
         yield server
 
 
+@pytest.mark.long
 def test_a_detached_job_can_be_followed_and_read_before_and_after_down(
     world: World, tree_server: RehearsalServer
 ) -> None:
@@ -50,6 +51,7 @@ def test_a_detached_job_can_be_followed_and_read_before_and_after_down(
     assert b"nothing was running" in world.run("down").stdout
 
 
+@pytest.mark.long
 def test_a_rehearsal_that_is_left_alone_is_served_until_its_job_has_ended(world: World) -> None:
     assert world.run("up", "--concurrency", "2").returncode == 0
     ran = world.run("run", "--rehearse", "hello", "--detach", "-w", str(world.workspace), "hi")
@@ -157,6 +159,7 @@ def test_the_agents_of_a_workspace_are_listed_with_what_they_may_use(world: Worl
     assert world.run("agents", "check", str(folder / "none.md")).returncode == 2
 
 
+@pytest.mark.long
 def test_a_worker_in_the_foreground_serves_jobs_until_it_is_told_to_end(
     world: World, tree_server: RehearsalServer
 ) -> None:
@@ -177,6 +180,7 @@ def test_a_worker_in_the_foreground_serves_jobs_until_it_is_told_to_end(
     assert worker.returncode == 0
 
 
+@pytest.mark.long
 def test_rehearse_serves_a_scenario_until_it_is_interrupted(world: World) -> None:
     process = world.start("rehearse", "hello")
     assert process.stdout is not None

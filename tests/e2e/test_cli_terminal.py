@@ -5,6 +5,8 @@ Tests of swarm/cli/display.py.
 
 from __future__ import annotations
 
+import pytest
+
 from tests.e2e.cli_world import World
 from tests.e2e.terminal import Terminal
 
@@ -24,6 +26,7 @@ def test_a_terminal_shows_the_tree_and_its_totals(world: World) -> None:
     assert world.processes() == []
 
 
+@pytest.mark.long
 def test_an_interrupt_asks_and_can_be_taken_back_and_can_cancel(world: World) -> None:
     terminal = Terminal(world, "run", "--rehearse", "tree", "-w", str(world.workspace), SLOW)
     terminal.wait_for("tree branch 1")
@@ -42,6 +45,7 @@ def test_an_interrupt_asks_and_can_be_taken_back_and_can_cancel(world: World) ->
     assert job["state"] == "cancelled"
 
 
+@pytest.mark.long
 def test_detaching_leaves_the_job_on_the_queue(world: World) -> None:
     terminal = Terminal(world, "run", "--rehearse", "tree", "-w", str(world.workspace), SLOW)
     terminal.wait_for("tree branch 1")

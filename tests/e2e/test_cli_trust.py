@@ -138,6 +138,7 @@ def test_all_that_is_asked_for_is_shown_in_a_narrow_terminal_and_then_what_has_c
     assert "  new: allow WebFetch\n" in listed and "  changed: the hook" in listed
 
 
+@pytest.mark.long
 def test_a_no_goes_on_without_and_is_not_kept(
     stack: World, workspace: Path, open_terminal: Callable[[], Terminal]
 ) -> None:
@@ -156,6 +157,7 @@ def test_a_no_goes_on_without_and_is_not_kept(
     assert terminal.finish()[0] == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("keys", ["s\n", "\x04"])
 def test_a_stop_and_the_end_of_input_start_nothing(
     stack: World, workspace: Path, open_terminal: Callable[[], Terminal], keys: str
@@ -197,6 +199,7 @@ def test_without_a_terminal_one_line_says_what_is_ignored_and_how_to_grant_it(st
     assert IGNORED in told and not made
 
 
+@pytest.mark.long
 def test_the_demo_never_asks(world: World, tmp_path: Path) -> None:
     repository = tmp_path / "repository"
     (repository / ".git").mkdir(parents=True)

@@ -116,6 +116,7 @@ def _complete(environment: dict[str, str], *words: str) -> list[str]:
     return ran.stdout.decode().split()
 
 
+@pytest.mark.long
 def test_ids_types_models_and_rehearsals_are_completed(unmanned: Fleet) -> None:
     swarm = Swarm(Settings(**{**unmanned.settings.model_dump(), "key_prefix": f"complete{os.getpid()}"}))
     job = swarm.submit("look around", workspace=unmanned.workspace)

@@ -12,12 +12,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.documents import ROOT, blocks
 from tests.fleet import Fleet
 
 EXAMPLE = ROOT / "examples" / "own-tools"
 
 
+@pytest.mark.long
 def test_every_block_of_the_page_does_what_the_page_says(fleet: Fleet) -> None:
     """Files are written where the page puts them, commands are run by a shell, Python by Python, in the page's order."""
     home, installed = fleet.folder / "acme", fleet.folder / "installed"

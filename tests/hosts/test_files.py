@@ -44,6 +44,7 @@ def carrying() -> Iterator[HostNetwork]:
         network.close()
 
 
+@pytest.mark.long
 def test_files_of_a_host_without_power_are_there_on_the_next_one(carrying: HostNetwork) -> None:
     work = carrying.store.path("/srv/only-here")
     work.mkdir()

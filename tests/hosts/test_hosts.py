@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import sys
 
+import pytest
+
 from tests.hosts.network import HUB_PORT, HostNetwork
 from tests.waiting import wait_for
 
@@ -26,6 +28,7 @@ def test_agents_of_a_host_without_power_go_on_elsewhere(network: HostNetwork) ->
     assert effects and len(set(effects)) == len(effects), "no command was run twice"
 
 
+@pytest.mark.long
 def test_a_host_that_nobody_hears_loses_its_agents_and_is_of_use_again_when_it_is_heard(network: HostNetwork) -> None:
     left, right = network.stations
     job = network.submit(network.store, TREE, carried=False)
@@ -42,6 +45,7 @@ def test_a_host_that_nobody_hears_loses_its_agents_and_is_of_use_again_when_it_i
     assert effects and len(set(effects)) == len(effects), "no command was run twice"
 
 
+@pytest.mark.long
 def test_agents_of_a_host_that_alone_loses_the_hub_go_on_elsewhere_and_one_line_says_so(network: HostNetwork) -> None:
     left, right = network.stations
     job = network.submit(network.store, TREE)

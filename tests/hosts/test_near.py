@@ -5,6 +5,8 @@ Tests of swarm/runtime/workspace_sync.py, tasks/publish.py.
 
 from __future__ import annotations
 
+import pytest
+
 from tests.hosts.network import HostNetwork
 from tests.waiting import wait_for
 
@@ -21,6 +23,7 @@ def test_an_agent_that_waited_goes_on_where_its_files_are(network: HostNetwork) 
     assert not other.host.path(f"/srv/checkouts/{root}").exists()
 
 
+@pytest.mark.long
 def test_an_agent_whose_host_does_not_hear_goes_on_elsewhere(network: HostNetwork) -> None:
     job = network.submit(network.store, "TREE depth=1 fanout=1 steps=4 think=300")
     root = job.view().root_id

@@ -19,6 +19,7 @@ from tests.waiting import wait_for
 TREE = "TREE depth=1 fanout=2 steps=3 think=300 write=1"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("moment", ["at work", "at the end"])
 def test_a_power_cut_leaves_one_branch_and_one_pull_request(network: HostNetwork, moment: str) -> None:
     left, right = network.stations

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import random
 
+import pytest
+
 from tests.hosts.files_check import check_files, find_left
 from tests.hosts.network import HostNetwork
 from tests.hosts.run import clean_up, submit
 from tests.hosts.storm import Storm
 
 
+@pytest.mark.long
 def test_a_tree_of_writing_agents_loses_no_file_and_does_nothing_twice_under_power_cuts(network: HostNetwork) -> None:
     storm = Storm(network, random.randrange(1_000), pause_seconds=(0.5, 1.5), hold_seconds=(0.5, 2.0))
     storm.job = job = submit(network, writers=10, steps=3)

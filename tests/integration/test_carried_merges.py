@@ -144,6 +144,7 @@ def test_work_of_other_hosts_is_merged_its_conflict_resolved_and_all_of_it_broug
     assert (folder / "mine").exists() and git(folder, "status", "--porcelain", "text") == " M text\n"
 
 
+@pytest.mark.long
 def test_the_notice_of_an_agent_in_the_background_names_the_call_that_brings_its_work_from_its_host(
     apart: Fleet, hosts: list[Path]
 ) -> None:

@@ -58,6 +58,7 @@ rules:
     assert sorted(_lines(log)) == ["began"] * agents + ["ended"] * agents
 
 
+@pytest.mark.long
 def test_replacing_every_worker_while_calls_outlast_the_lease_repeats_nothing_and_counts_no_death(fleet: Fleet) -> None:
     _roll(fleet, 6.0, 4)
 
@@ -137,6 +138,7 @@ def test_all_workers_leave_in_time_in_the_middle_of_short_turns(fleet: Fleet, wo
         job.cancel()
 
 
+@pytest.mark.long
 def test_the_command_of_the_readme_survives_a_childs_death_beside_a_lost_connection(fleet: Fleet) -> None:
     worker = fleet.start_worker(4)
     job = fleet.submit("TREE depth=2 fanout=4 steps=15", fleet.rehearse(latency_seconds=0.1))

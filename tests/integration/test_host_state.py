@@ -40,6 +40,7 @@ def _swarm(fleet: Fleet, *words: str, **env: str) -> subprocess.CompletedProcess
     return subprocess.run([prepared_swarm(), *words], env=given, cwd=fleet.folder, capture_output=True, text=True)
 
 
+@pytest.mark.long
 def test_agents_of_a_host_with_a_full_disk_run_elsewhere_and_one_line_says_so(hubbed: Fleet, tmp_path: Path) -> None:
     full = hubbed.start_worker(2, checkouts=tmp_path / "c", apart=Apart("full", disk_mib=24))
     small = hubbed.submit("go", hubbed.rehearse(play(bash("echo one > a.txt"), bash("sleep 3; cat a.txt"))))
@@ -63,6 +64,7 @@ def test_agents_of_a_host_with_a_full_disk_run_elsewhere_and_one_line_says_so(hu
     assert "waits for the hub" not in full.text() + large.agents()[0].activity
 
 
+@pytest.mark.long
 def test_a_host_below_its_reserve_begins_nothing_until_it_has_room(hubbed: Fleet, tmp_path: Path) -> None:
     given = {"SWARM_DISK_RESERVE_MIB": "64", "SWARM_RECHECK_SECONDS": "1"}
     hubbed.start_worker(1, checkouts=tmp_path / "c", apart=Apart("small", disk_mib=32), **given)
@@ -74,6 +76,7 @@ def test_a_host_below_its_reserve_begins_nothing_until_it_has_room(hubbed: Fleet
     assert job.wait(40).state == "completed"
 
 
+@pytest.mark.long
 def test_a_host_with_a_wrong_clock_takes_no_agents_and_one_line_says_so(hubbed: Fleet, tmp_path: Path) -> None:
     (tmp_path / "late").mkdir()
     (tmp_path / "late" / "sitecustomize.py").write_text(

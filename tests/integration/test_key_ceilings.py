@@ -148,6 +148,7 @@ def test_a_key_with_submit_alone_orders_nothing_beyond_the_safe_ceilings(served:
     assert "base_url" not in json.dumps(httpx.get(f"{served.url}/v1/openapi.json").json())
 
 
+@pytest.mark.long
 def test_the_tools_of_the_mcp_server_are_held_as_the_api_is(served: Served) -> None:
     workspace = served.fleet.workspace
     ceiling = KEY_CEILING.model_copy(update={"workspaces": (workspace,), "max_cost_usd": 2})

@@ -114,6 +114,7 @@ def test_up_makes_a_temporary_stack_permanent_adds_what_is_missing_and_down_leav
     assert load_records(settings) == []
 
 
+@pytest.mark.long
 def test_a_temporary_stack_stops_only_what_it_started_also_by_an_error(settings: Settings) -> None:
     with temporary_stack(settings, concurrency=1) as stack:
         assert stack.redis.running and len(stack.workers) == 1
@@ -136,6 +137,7 @@ def test_down_of_nothing_does_nothing(settings: Settings) -> None:
     assert not settings.state_folder().exists()
 
 
+@pytest.mark.long
 def test_ups_at_the_same_time_start_one_stack_whose_redis_can_be_kept(settings: Settings) -> None:
     script = (
         "import sys; from pathlib import Path; from swarm.local.stack import up; from swarm.core.settings import Settings; "
@@ -156,6 +158,7 @@ def test_ups_at_the_same_time_start_one_stack_whose_redis_can_be_kept(settings: 
     assert not running(settings)
 
 
+@pytest.mark.long
 def test_what_was_killed_is_started_again_and_a_worker_that_ignores_requests_to_stop_is_killed(
     settings: Settings,
 ) -> None:

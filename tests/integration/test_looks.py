@@ -229,6 +229,7 @@ def test_a_lasting_approval_is_of_its_kind_alone_and_can_be_withdrawn(at_work: F
     assert not (at_work.workspace / "P").exists()
 
 
+@pytest.mark.long
 def test_hardly_any_everyday_command_is_asked_about(at_work: Fleet) -> None:
     make_project(at_work.workspace)
     calls = ", ".join(json.dumps({"name": "Bash", "input": {"command": command}}) for command in EVERYDAY)

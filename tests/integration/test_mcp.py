@@ -259,6 +259,7 @@ def test_a_servers_question_waits_without_a_process_and_is_answered_in_both_eras
     assert "Name: Ada" in told.text and "Agreed to terms: true" in told.text and not told.is_error
 
 
+@pytest.mark.long
 def test_a_question_whose_call_is_gone_is_told_with_the_answer(served: Fleet) -> None:
     job = submit(
         served,
@@ -281,6 +282,7 @@ def is_listening(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
+@pytest.mark.long
 def test_a_tool_of_a_server_is_a_hook_that_is_given_fields_of_the_event(served: Fleet) -> None:
     settings = served.workspace / ".claude/settings.json"
     hook = {

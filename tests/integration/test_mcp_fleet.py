@@ -167,6 +167,7 @@ def test_a_client_of_npm_starts_waits_writes_answers_and_cancels(npm: FromNpm, f
     assert slow["id"] not in [job["id"] for job in do("list_jobs")["jobs"]]
 
 
+@pytest.mark.long
 def test_the_client_of_pypi_is_told_clearly_what_cannot_be_done(fleet: Fleet) -> None:
     async def drive(client: Client) -> None:
         async def refused(tool: str, **given: Any) -> str:

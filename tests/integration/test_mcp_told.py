@@ -65,6 +65,7 @@ def test_an_agent_is_told_which_servers_of_its_type_its_job_has_not(at_work: Fle
     assert isinstance(begun, Started) and "MCP servers that this job does not have: images." in begun.system
 
 
+@pytest.mark.long
 def test_servers_are_checked_as_agents_would_have_them_and_nothing_is_left(tmp_path: Path) -> None:
     home, workspace = tmp_path / "home", tmp_path / "work"
     (home / ".config/swarm").mkdir(parents=True)

@@ -120,6 +120,7 @@ def test_a_reply_lost_by_a_cancel_is_charged_as_an_estimate(at_work: Fleet) -> N
     _check_sums(at_work, job)
 
 
+@pytest.mark.long
 def test_requests_of_hooks_that_die_with_their_worker_are_counted_as_the_server_counts(
     fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

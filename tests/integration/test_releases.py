@@ -133,6 +133,7 @@ def _leave(worker: Worker, then: Path) -> None:
     assert worker.process.wait(30) == 0
 
 
+@pytest.mark.long
 def test_an_older_agent_is_upgraded_by_its_next_worker_and_stays_with_newer_ones(fleet: Fleet, newer: Path) -> None:
     first, log = fleet.start_worker(1), fleet.workspace / "log"
     job = fleet.submit("hello", fleet.rehearse(TURNS), mode="bypassPermissions")

@@ -274,6 +274,7 @@ def test_a_pull_request_without_a_token_fails_before_anything_is_paid(
 # -- through a hub, and a path -------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_with_a_hub_only_the_first_agent_needs_a_host_with_access(gitea: Forge, tmp_path: Path) -> None:
     scenario = """name: tree
 rules:

@@ -86,6 +86,7 @@ rules:
 """
 
 
+@pytest.mark.long
 def test_agents_that_have_a_tool_of_ones_own_stay_with_the_workers_that_have_it(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import psutil
+import pytest
 
 from swarm import Job
 from swarm.local.redis_server import find_redis
@@ -65,6 +66,7 @@ def test_a_process_that_is_killed_while_its_worker_starts_is_replaced(fleet: Fle
     wait_for("both are there", lambda: len(worker.children()) == 2)
 
 
+@pytest.mark.long
 def test_redis_may_be_away_for_ten_seconds_under_load(fleet: Fleet) -> None:
     fleet.start_worker(3)
     fleet.start_worker(3)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import signal
 
+import pytest
+
 from swarm import Job
 from swarm.core.ids import root_agent_id
 from tests.fleet import Fleet
@@ -34,6 +36,7 @@ def _lines(fleet: Fleet) -> list[str]:
     return log.read_text().split() if log.exists() else []
 
 
+@pytest.mark.long
 def test_32_agents_work_at_once_in_one_process_and_further_ones_follow_them(fleet: Fleet) -> None:
     worker, server = fleet.start_worker(32, pool="threads"), fleet.rehearse(latency_seconds=0.3)
     jobs = [fleet.submit("TREE depth=0 steps=4", server) for _ in range(64)]
@@ -73,6 +76,7 @@ def test_a_cold_stop_ends_the_worker_while_its_agents_wait_for_the_model(fleet: 
         fleet.wait_state(root_agent_id(job.id), "queued")
 
 
+@pytest.mark.long
 def test_agents_of_a_killed_process_continue_on_a_worker_with_processes(fleet: Fleet) -> None:
     worker, server = fleet.start_worker(8, pool="threads"), fleet.rehearse(latency_seconds=0.5)
     jobs = [fleet.submit("TREE depth=0 steps=12", server) for _ in range(8)]

@@ -61,6 +61,8 @@ def due_at(name: str, time: float, jitter_seconds: float) -> float:
 
 def missed_times(schedule: str, timezone: str, first: float, now: float) -> tuple[list[float], float]:
     """The times from `first` up to now, the newest `MOST_AT_ONCE` of them, and the time after them."""
+    if first > now:
+        return [], first
     past = [first]
     for time in times_after(schedule, timezone, first):
         if time > now:

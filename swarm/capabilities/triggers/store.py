@@ -214,9 +214,8 @@ class Triggers:
         ]
         return waits == "1", schedules
 
-    def advance(self, name: str, trigger: Trigger, expected: str) -> None:
+    def advance(self, name: str, trigger: Trigger, expected: str, now: float) -> None:
         """Take in the times of a schedule that have come, as its `catch_up` says, and set its next one."""
-        now = self._keyspace.now()
         times, next_time = missed_times(trigger.schedule, trigger.timezone, float(expected), now)
         events = [self._event_of(trigger, time) for time in choose_times(trigger, times, now)]
         due = due_at(name, next_time, trigger.jitter_seconds)

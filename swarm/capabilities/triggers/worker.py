@@ -38,7 +38,7 @@ class Firings:
             return
         waits, schedules = self._triggers.look(socket.gethostname())
         for name, trigger, expected in schedules:
-            self._triggers.advance(name, trigger, expected)
+            self._triggers.advance(name, trigger, expected, self._host.store.now())
         if not waits and not schedules:
             return
         command = [sys.executable, "-P", "-m", "swarm", "triggers", "start-due"]
