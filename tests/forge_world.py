@@ -23,6 +23,11 @@ from tests.needs import need_program
 
 SECRET = "a-secret-of-the-tests-4711"
 _ROOTS = {"github": "/api/v3", "gitlab": "/api/v4", "gitea": "/api/v1"}
+_NOTES = {
+    "github": r"/repos/owner/project/issues/(\d+)/comments",
+    "gitlab": r"/projects/owner%2Fproject/issues/(\d+)/notes",
+    "gitea": r"/repos/owner/project/issues/(\d+)/comments",
+}
 _PULLS = {
     "github": r"/repos/([^/]+/[^/]+)/pulls(?:/(\d+))?",
     "gitlab": r"/projects/([^/]+)/merge_requests(?:/(\d+))?",
@@ -66,6 +71,8 @@ class Forge:
         self.commit(**{"README": "a project\n", "AGENTS.md": "Write in lines.\n"})
         git(self.clone, "push", "-q", "origin", "HEAD:main")
         self.pulls: list[dict[str, Any]] = []
+        self.comments: dict[int, list[dict[str, Any]]] = {7: []}
+        """Of each issue."""
         self.reviews: list[dict[str, str]] = []
         """Unresolved comments: `path`, `line`, `body`, `author`."""
         self.made = 0
@@ -225,6 +232,8 @@ class Forge:
             return 200, self._graphql(given)
         root = _ROOTS[self.kind]
         path = path.removeprefix(root) if path.startswith(f"{root}/") else "-"
+        if (found := re.fullmatch(_NOTES[self.kind], path)) is not None:
+            return self._serve_notes(request.command, int(found[1]), given)
         if (found := re.fullmatch(_PULLS[self.kind], path)) is None:
             return self._serve_review(path)
         project = unquote(found[1]) if self.kind == "gitlab" else found[1]
@@ -249,6 +258,17 @@ class Forge:
                     raise Refusal(405, f"{method} is not allowed")
         self._wait("made")
         return 201, made
+
+    def _serve_notes(self, method: str, number: int, given: dict[str, Any]) -> tuple[int, Any]:
+        if number not in self.comments:
+            raise Refusal(404, "Not Found")
+        if method == "GET":
+            return 200, self.comments[number]
+        if set(given) != {"body"} or not given["body"].strip():
+            raise Refusal(422, "Validation Failed: body")
+        self.comments[number].append({"id": 70 + len(self.comments[number]), "body": given["body"]})
+        self._wait("commented")
+        return 201, self.comments[number][-1]
 
     def _list(self, asked: dict[str, str]) -> list[dict[str, Any]]:
         state = asked.get("state", "open")

@@ -43,6 +43,13 @@ class JobRepository(BaseModel):
     branch: str = ""
     """The branch for the work; empty: `swarm/JOB`."""
     pull_request: bool = False
+    issue: int = 0
+    """The number of the issue whose people learn of the job's end; 0: none."""
+
+    @property
+    def needs_forge(self) -> bool:
+        """Report whether the job uses its server's API, besides Git."""
+        return self.pull_request or self.issue > 0
 
     @property
     def shown(self) -> str:

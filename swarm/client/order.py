@@ -103,6 +103,8 @@ class StepOrder(JobOptions):
     """Name of the branch that the work is pushed to. Default: swarm/JOB."""
     pr: bool = False
     """Open a pull request for the branch, at GitHub, GitLab, Gitea or Forgejo."""
+    issue: Annotated[int | None, Field(ge=1), Flag(metavar="NUMBER")] = None
+    """Comment on this issue of the repository at the job's end, with the answer and the pull request."""
     webhook: Annotated[str | None, Flag(metavar="URL")] = None
     """Address to notify of the end, of questions and of four fifths of the budget (SWARM_JOB_WEBHOOKS, SWARM_WEBHOOK_SECRET)."""
 
@@ -128,6 +130,7 @@ class Order(StepOrder):
         asked = [self.prompt, str(self.workspace), self.agent, self.model, self.mode, self.base_url]
         asked += [self.check, self.rubric] if self.check or self.rubric else []
         asked += [self.repo, self.branch, str(self.pr)] if self.repo else []
+        asked += [str(self.issue)] if self.issue else []
         return hashlib.sha256(repr(asked).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 

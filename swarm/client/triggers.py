@@ -7,7 +7,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from swarm.capabilities.triggers.model import Trigger, TriggerEvent, firing_key, read_trigger, title_of, write_prompt
+from swarm.capabilities.triggers.model import (
+    Trigger,
+    TriggerEvent,
+    firing_key,
+    issue_of,
+    read_trigger,
+    title_of,
+    write_prompt,
+)
 from swarm.capabilities.triggers.store import DueFiring, Owner, TakenEvent, Triggers
 from swarm.client.order import Order, read_order
 from swarm.client.preparation import find_workspace, prepare_order
@@ -26,7 +34,7 @@ DEFAULT_MODE: PermissionMode = "acceptEdits"
 LEASE_SECONDS = 120.0
 MOST_TRIES = 10
 _AT_ONCE = 50
-_NOT_OF_TRIGGERS = {"prompt", "title", "idempotency_key", "on_end", "broker", "commands", "workflow"}
+_NOT_OF_TRIGGERS = {"prompt", "title", "issue", "idempotency_key", "on_end", "broker", "commands", "workflow"}
 """Options of an order that a trigger does not take: its own fields say them, or an event must not."""
 
 
@@ -131,7 +139,13 @@ def _act(swarm: Swarm, due: DueFiring) -> str:
         return due.job
     if due.fate == "replace":
         swarm.job(due.other).cancel(f"replaced by a newer event of the trigger {due.name}", by=f"trigger {due.name}")
-    told = {"prompt": write_prompt(trigger, event), "title": title_of(trigger, event), "idempotency_key": key}
+    told: dict[str, Any] = {
+        "prompt": write_prompt(trigger, event),
+        "title": title_of(trigger, event),
+        "idempotency_key": key,
+    }
+    if trigger.issue:
+        told["issue"] = issue_of(trigger, event)
     order = _order_of(trigger, swarm.ceiling, **told)
     return swarm.place(prepare_order(order, swarm.settings, ceiling=swarm.ceiling)).id
 

@@ -137,20 +137,22 @@ def look_for_secret(fleet: Fleet) -> None:
 # -- crashes -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("moment", ["pushed", "made"])
-def test_a_worker_that_dies_at_the_end_leaves_one_branch_and_one_pull_request(
+@pytest.mark.parametrize("moment", ["pushed", "made", "commented"])
+def test_a_worker_that_dies_at_the_end_leaves_one_branch_one_pull_request_and_one_comment(
     gitea: Forge, manned: Fleet, moment: str
 ) -> None:
     gitea.wait_at(moment)
-    job = submit(manned, gitea, manned.rehearse(SCENARIO))
+    job = submit(manned, gitea, manned.rehearse(SCENARIO), issue=7)
     assert gitea.held.wait(60)
     manned.workers[0].kill()
     gitea.go_on.set()
-    assert manned.swarm.job(job.id).view().pull_request == ""
+    assert (manned.swarm.job(job.id).view().pull_request == "") == (moment != "commented")
     manned.start_worker(1)
     view = finish(job)
     assert view.branch == f"swarm/{job.id}" and view.pull_request.endswith("/1") and not view.unpushed
     assert gitea.made == 1 and sorted(gitea.branches()) == ["main", view.branch]
+    [comment] = [one["body"] for one in gitea.comments[7]]
+    assert "I did the work." in comment and view.pull_request in comment
     assert git(gitea.bare, "rev-list", "--count", f"main..{view.branch}").strip() == "1"
 
 

@@ -46,6 +46,7 @@ when: type == "issues.labeled" && event.label.name == "agents"
 key: string(event.issue.number)
 concurrency: continue
 title: event.issue.title
+issue: event.issue.number
 fields: {title: event.issue.title, body: event.issue.body}
 repo: REPO
 pr: true
@@ -119,6 +120,8 @@ def test_an_issue_becomes_a_pull_request_and_its_failing_check_goes_to_the_same_
         assert forge.read(branch, "README") == "the project\n" and forge.read("main", "README") == "a project\n"
         [pull] = forge.pulls
         assert pull["title"] == issue["title"] and HOSTILE not in fleet.swarm.store.agents.spec(view.root_id).prompt
+        [comment] = [one["body"] for one in forge.comments[7]]
+        assert "I mended it." in comment and pull["html_url"] in comment
         run = {"conclusion": "failure", "head_branch": branch, "html_url": f"{forge.site}/runs/1"}
         here = {"full_name": "owner/project"}
         failed = {"action": "completed", "workflow_run": {**run, "head_repository": here}, "repository": here}
@@ -128,6 +131,7 @@ def test_an_issue_becomes_a_pull_request_and_its_failing_check_goes_to_the_same_
         assert settled(fleet, "checks", "c-1").job == job.id
         wait_for("the branch has the mended work", lambda: forge.branches()[branch] and _has(forge, branch), 90)
         assert len(forge.pulls) == 1 and forge.made == 1
+        wait_for("the issue's people learn it", lambda: "The checks pass now." in forge.comments[7][-1]["body"], 60)
 
 
 def _has(forge: Forge, branch: str) -> bool:

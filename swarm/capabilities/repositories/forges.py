@@ -54,6 +54,8 @@ class Forge(NamedTuple):
     """The query that lists open pull requests; takes the owner and the branch."""
     head: Callable[[Mapping[str, Any]], str]
     """The branch of a listed pull request; empty if another repository has it: anybody can open one from a fork."""
+    notes: str
+    """The path of an issue's comments, below the project. `{number}` stands for the issue's."""
     review: Callable[[str, str, int], list[ApiCall]]
     """The requests for review comments, by project, `owner/name` and number. `{id}` stands for each object of the first answer."""
     comments: Callable[[Any], list[Comment]]
@@ -147,6 +149,7 @@ FORGES: Mapping[str, Forge] = {
         is_open="open",
         find=lambda owner, branch: {"state": "open", "head": f"{owner}:{branch}", "per_page": "100"},
         head=_head,
+        notes="/issues/{number}/comments",
         review=_github_review,
         comments=_github_comments,
     ),
@@ -162,6 +165,7 @@ FORGES: Mapping[str, Forge] = {
         is_open="opened",
         find=lambda owner, branch: {"state": "opened", "source_branch": branch, "per_page": "100"},
         head=lambda one: str(one["source_branch"]) if one["source_project_id"] == one["target_project_id"] else "",
+        notes="/issues/{number}/notes",
         review=lambda project, name, number: [
             ApiCall("GET", f"{project}/merge_requests/{number}/discussions", query={"per_page": "100"})
         ],
@@ -179,6 +183,7 @@ FORGES: Mapping[str, Forge] = {
         is_open="open",
         find=lambda owner, branch: {"state": "open", "limit": "50"},
         head=_head,
+        notes="/issues/{number}/comments",
         review=lambda project, name, number: [
             ApiCall("GET", f"{project}/pulls/{number}/reviews", query={"limit": "50"}),
             ApiCall("GET", f"{project}/pulls/{number}/reviews/{{id}}/comments"),

@@ -89,6 +89,13 @@ class PullRequests:
                 found += self._forge.comments(list(self._list(ask._replace(path=ask.path.format(id=one["id"])))))
         return found
 
+    def comment(self, issue: int, mark: str, text: str) -> None:
+        """Comment on an issue, unless it has a comment that begins with the mark, an HTML comment."""
+        path = f"{self._project}{self._forge.notes.format(number=issue)}"
+        asked = ApiCall("GET", path, query={"per_page": "100"})
+        if not any(str(one.get("body") or "").startswith(mark) for one in self._list(asked)):
+            self._ask(ApiCall("POST", path, {"body": f"{mark}\n{text}"}))
+
     # -- requests ------------------------------------------------------------------------------------------
 
     def _read(self, one: Any) -> PullRequest:

@@ -18,7 +18,7 @@ from swarm.agent.spec import JobRepository
 from swarm.capabilities.context.instructions import Instructions, load_instructions
 from swarm.capabilities.repositories.pull_requests import PullRequests
 from swarm.capabilities.repositories.pushes import Pushed, Pushes
-from swarm.capabilities.repositories.words import write_review, write_text, write_title
+from swarm.capabilities.repositories.words import write_comment, write_review, write_text, write_title
 from swarm.core.errors import GitFailed
 from swarm.core.log import EventLog
 from swarm.permissions.arrivals import find_arrivals
@@ -133,13 +133,13 @@ class RepositoryStep(Step):
 
     def _check_push(self, site: Site) -> None:
         """Raise `GitFailed` now, not at the end, if the order needs a token that is not there."""
-        if self._wanted.pull_request and not site.kind:
+        if self._wanted.needs_forge and not site.kind:
             raise GitFailed(
                 f'SWARM_FORGES does not say what {site.name} is on this worker; use "github:", "gitlab:" or "gitea:"',
                 "denied",
             )
-        if self._wanted.pull_request and not site.secret:
-            raise GitFailed(f"a pull request at {site.name} needs a token: {site.lack}", "denied")
+        if self._wanted.needs_forge and not site.secret:
+            raise GitFailed(f"the API of {site.name} needs a token: {site.lack}", "denied")
 
     # -- the end -------------------------------------------------------------------------------------------
 
@@ -147,7 +147,7 @@ class RepositoryStep(Step):
         if isinstance(action, CallModel):
             # A request for a review comes with a message.
             return self._take_review if self.segment.journal.unread and self._pushes.wanted_review() else None
-        if not isinstance(action, End) or action.finished.state != "completed":
+        if not isinstance(action, End) or (action.finished.state != "completed" and not self._wanted.issue):
             return None
         finished = action.finished
         return None if self._done_at == self.segment.history.length else lambda: self._deliver(finished)
@@ -156,7 +156,10 @@ class RepositoryStep(Step):
         """Bring the work to the server; wait a while for one that is out of reach, and else note why the work is not there."""
         segment, pushed = self.segment, self._pushes.read()
         try:
-            self._push(pushed, finished)
+            if finished.state == "completed":
+                self._push(pushed, finished)
+            if self._wanted.issue:
+                self._comment(finished)
         except GitFailed as error:
             now = segment.claim.now()
             since = pushed.since or now
@@ -209,6 +212,14 @@ class RepositoryStep(Step):
             known = requests.open(self._branch, target, write_title(job), text)
         requests.rewrite(known, text)
         self._pushes.note(pushed.model_copy(update={"number": known.number}), pull_request=known.address)
+
+    def _comment(self, finished: Finished) -> None:
+        """Tell the people of the issue how the job ends, once for each end."""
+        segment, wanted = self.segment, self._wanted
+        job = segment.store.jobs.get(segment.spec.job_id)
+        mark = f"<!-- swarm {job.id} {segment.history.length} -->"
+        text = write_comment(job, finished.state, finished.text or finished.reason)
+        PullRequests(self._site, wanted.url).comment(wanted.issue, mark, text)
 
     def _find_risky(self) -> dict[str, str]:
         """The changed files that programs outside of a sandbox obey, and links that lead out, with reasons."""

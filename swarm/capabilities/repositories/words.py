@@ -43,6 +43,17 @@ def write_text(job: JobView, answer: str, verdicts: Sequence[VerdictView], risky
     return "\n\n".join(parts)
 
 
+def write_comment(job: JobView, state: str, answer: str) -> str:
+    """Return the comment on an issue for a job that ends in this state."""
+    parts = [_cut(answer.strip() or "The job left no text.", f"`swarm result {job.id}` has all of it")]
+    if state != "completed":
+        parts.insert(0, f"**The work has not succeeded ({state}).**")
+    if job.pull_request:
+        parts.append(f"Pull request: {job.pull_request}")
+    parts.append(f"<sub>`{job.id}`: {job.agents} agents, {job.usage.total_tokens:,} tokens.</sub>")
+    return "\n\n".join(parts)
+
+
 def _code(text: str) -> str:
     """Show somebody's text as it is, in one line."""
     shown = " ".join(clean_text(text).replace("`", "'").split())

@@ -66,6 +66,8 @@ class Trigger(BaseModel):
     """An event whose key has an open job: starts another, is skipped, waits for its end, replaces it, or continues it with the prompt."""
     title: str = _EXPRESSION
     """The job's name. Default: the trigger's."""
+    issue: str = _EXPRESSION
+    """Number of the repository's issue on which the job's end is commented."""
     fields: dict[str, str] = {}
     """Parts of the event that the agents get, by name. Default: the whole event."""
     per_hour: int = Field(default=600, ge=1, le=1_000_000)
@@ -85,7 +87,13 @@ class Trigger(BaseModel):
             check_schedule(self.schedule, self.timezone)
         if self.purse and self.budget_usd is None:
             raise ValueError("a purse needs `limits: {budget_usd: …}`, which each job reserves")
-        for name, expression in {"when": self.when, "key": self.key, "title": self.title, **self.fields}.items():
+        for name, expression in {
+            "when": self.when,
+            "key": self.key,
+            "title": self.title,
+            "issue": self.issue,
+            **self.fields,
+        }.items():
             if expression:
                 _compile(name, expression)
         return self
@@ -146,6 +154,14 @@ def title_of(trigger: Trigger, event: TriggerEvent) -> str:
     """Return the name of the event's job."""
     found = _evaluate("title", trigger.title, event, missing="") if trigger.title else ""
     return clean_text(str(found or trigger.name))
+
+
+def issue_of(trigger: Trigger, event: TriggerEvent) -> int | None:
+    """Return the number of the event's issue, if it has one. Raises `ConfigurationError`."""
+    found = _evaluate("issue", trigger.issue, event, missing=None) if trigger.issue else None
+    if found is not None and not (isinstance(found, int) and found > 0):
+        raise ConfigurationError(f"issue: {trigger.issue}: {found!r} is no number of an issue")
+    return found
 
 
 def job_of(key: str) -> str:
