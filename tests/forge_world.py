@@ -77,6 +77,8 @@ class Forge:
         """Unresolved comments: `path`, `line`, `body`, `author`."""
         self.made = 0
         self.refuse: Callable[[str, str], tuple[int, str] | None] = lambda method, path: None
+        self.tell = ""
+        """The API's answer to all requests, in the place of the documented ones."""
         self.held, self.go_on, self.hold = threading.Event(), threading.Event(), ""
         self._lock = threading.Lock()
         forge = self
@@ -143,6 +145,8 @@ class Forge:
                 return self._serve_git(request, parts.path, parts.query, body)
             if not parts.path.startswith("/api/"):
                 raise Refusal(404, "Not Found")
+            if self.tell:
+                return self._send(request, 200, self.tell.encode(), "application/json")
             status, told = self._serve_api(request, parts.path, parts.query, body)
         except Refusal as error:
             status, told = error.status, {"message": str(error)}

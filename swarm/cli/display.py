@@ -38,10 +38,11 @@ _FEED_SECONDS = 0.5
 _TICK_SECONDS = 0.25
 """Seconds between clock updates while nothing happens."""
 _IDLE_CHECK_SECONDS = 3.0
-_ABOVE = frozenset({"message", "bounded", "server", "held"})
+_ABOVE = frozenset({"message", "bounded", "server", "held", "lacking"})
 """Event kinds shown above the tree."""
 _WORTH_A_LINE = _ABOVE | {
     "note",
+    *("pushed", "pull_request"),
     *("job_started", "spawned", "ended", "rescued", "resumed", "board", "denied", "hooked", "verdict", "summary"),
 }
 

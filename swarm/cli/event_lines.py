@@ -36,6 +36,9 @@ _NOTICES = {
     "board": "task {task} {change}: {subject}",
     "bounded": "bounded by its worker: {why}",
     "server": "goes without an MCP server: {why}",
+    "lacking": "works without all of its repository: {why}",
+    "pushed": "pushed: {why}",
+    "pull_request": "pull request: {why}",
     "held": "kept from being obeyed outside: {what}",
 }
 """Formats of the notices that people read most."""

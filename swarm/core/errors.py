@@ -70,6 +70,13 @@ class GitFailed(SwarmError):
         super().__init__(message)
 
 
+class GitBusy(GitFailed):
+    """Another process has a git folder of the runtime, and still works."""
+
+    def __init__(self, git_dir: object) -> None:
+        super().__init__(f"{git_dir} has been in use by another process for a minute", "away")
+
+
 class NoSuchRef(GitFailed):
     """A repository has no such branch, tag or commit."""
 

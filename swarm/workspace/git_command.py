@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from swarm.core.errors import GitFailed, GitTrouble
+from swarm.core.errors import GitBusy, GitFailed, GitTrouble
 from swarm.workspace.git import config_variables
 
 LOCAL_SECONDS = 600.0
@@ -239,7 +239,7 @@ def _is_full(folder: Path) -> bool:
 
 @contextmanager
 def locked(git_dir: Path) -> Iterator[int]:
-    """Lock the git folder, also against a git whose caller has died. Raises `GitFailed` after a minute."""
+    """Lock the git folder, also against a git whose caller has died. Raises `GitBusy` after a minute."""
     opened = os.open(git_dir / "swarm.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         until = time.monotonic() + LOCK_SECONDS
@@ -249,7 +249,7 @@ def locked(git_dir: Path) -> Iterator[int]:
                 break
             except BlockingIOError:
                 if time.monotonic() > until:
-                    raise GitFailed(f"{git_dir} has been in use by another process for a minute", "away") from None
+                    raise GitBusy(git_dir) from None
                 time.sleep(0.01)
         # The lock is held, so these files belong to a dead process.
         for left in ("index.lock", "shallow.lock"):

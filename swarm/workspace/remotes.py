@@ -36,6 +36,9 @@ _RECEIVE = (
 """Git's other side of a push to a path. It runs as the worker, so it must start no program that the repository names."""
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _GONE = re.compile(r"not found|does not appear to be a git repository|does not exist|error: 404")
+_PATH = re.compile(r"^\s*path\s*=\s*(.+?)\s*$", re.M)
+_LFS = re.compile(r"^\s*([^#\s]\S*)\s.*\bfilter=lfs\b", re.M)
+_MOST_NAMED = 10
 Answer = TypeVar("Answer")
 
 
@@ -153,6 +156,21 @@ def begin(repository: Repository, standing: Standing, about: Mapping[str, str]) 
     """Commit the files of a history's head as the beginning of a job. Raises `GitFailed`."""
     tree = repository.tree_of(standing.commit)
     return repository.commit_tree(tree, standing.tips, {**about, "git": standing.as_record()})
+
+
+def find_lack(repository: Repository, commit: str) -> str:
+    """Say which contents of a commit are not fetched: those of submodules, and of files of Git LFS. Empty if it has none."""
+    lacks = []
+    if modules := _PATH.findall(_read_setting(repository, commit, ".gitmodules")):
+        lacks.append(f"submodules stay empty: {', '.join(modules[:_MOST_NAMED])}")
+    if patterns := _LFS.findall(_read_setting(repository, commit, ".gitattributes")):
+        lacks.append(f"files of Git LFS are their pointers: {', '.join(patterns[:_MOST_NAMED])}")
+    return "; ".join(lacks)
+
+
+def _read_setting(repository: Repository, commit: str, path: str) -> str:
+    found = call_git(repository.git_dir, ["cat-file", "blob", f"{commit}:{path}"], accept=(0, 128))[1]
+    return found.decode("utf-8", "replace")
 
 
 def remove_repositories(checkouts: Path, *, every: bool) -> None:

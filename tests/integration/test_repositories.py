@@ -237,6 +237,39 @@ def test_a_forge_that_is_away_is_waited_for_without_a_process(gitea: Forge, mann
     assert view.pull_request and not view.unpushed and gitea.made == 1
 
 
+def test_a_repository_is_waited_for_from_its_first_failure_and_what_it_lacks_is_told(
+    gitea: Forge, tmp_path: Path
+) -> None:
+    modules = '[submodule "lib"]\n\tpath = vendor/lib\n\turl = https://example.org/lib\n'
+    gitea.commit(**{".gitmodules": modules, ".gitattributes": "*.txt text\n*.bin filter=lfs diff=lfs -text\n"})
+    git(gitea.clone, "push", "-q", "origin", "HEAD:main")
+    with closing(Fleet(forges=gitea.forges, checkouts=tmp_path / "checkouts")) as fleet:
+        job = submit(fleet, gitea, fleet.rehearse(SCENARIO))
+        # It was ordered an hour ago, and the server is away just now.
+        keyspace, root = fleet.swarm.store.keyspace, job.view().root_id
+        spec = json.loads(keyspace.client.hget(keyspace.key("agent", root), "spec"))
+        keyspace.client.hset(
+            keyspace.key("agent", root), "spec", json.dumps({**spec, "created_at": spec["created_at"] - 3_600})
+        )
+        refused = []
+
+        def refuse(_method: str, path: str) -> tuple[int, str] | None:
+            if "/api/" in path or refused:
+                return None
+            refused.append(path)
+            return 503, "soon"
+
+        gitea.refuse = refuse
+        fleet.start_worker(1)
+        view = finish(job)
+        assert refused and view.pull_request
+        told = {
+            event.kind: event.fields["why"] for event in job.follow(idle_seconds=0.1) if event and "why" in event.fields
+        }
+        assert told["lacking"] == "submodules stay empty: vendor/lib; files of Git LFS are their pointers: *.bin"
+        assert told["pushed"].startswith(f"{view.branch} is at ") and told["pull_request"] == view.pull_request
+
+
 def test_a_submitter_needs_no_access_and_hears_early_what_it_can_ask(
     gitea: Forge, manned: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -355,6 +388,27 @@ def test_a_pull_request_from_a_fork_is_not_the_jobs_even_if_its_branch_has_the_s
     if forge.kind == "github":
         with pytest.raises(GitFailed, match="Could not resolve"):
             requests.comments(99)
+
+
+@pytest.mark.parametrize("told", ["[]", "{}", '{"number": null}', "[{}]", "[7]", '"text"', "null", '{"state": "open"}'])
+def test_an_answer_without_the_documented_fields_is_one_sentence(forge: Forge, told: str) -> None:
+    requests = PullRequests(Site(forge.site, forge.kind, "FORGE_TOKEN"), forge.url)
+    forge.tell = told
+    acts = {
+        "find": lambda: requests.find("work"),
+        "open": lambda: requests.open("work", "main", "One", "text"),
+        "get": lambda: requests.get(1),
+        "comments": lambda: requests.comments(1),
+    }
+    failures = {}
+    for name, act in acts.items():
+        try:
+            act()
+        except GitFailed as error:
+            failures[name] = str(error)
+    assert {"open", "get"} <= set(failures)
+    for failure in failures.values():
+        assert "SWARM_FORGES" in failure and "\n" not in failure and SECRET not in failure
 
 
 def test_a_text_with_the_mark_of_the_swarms_part_can_still_be_replaced(gitea: Forge) -> None:

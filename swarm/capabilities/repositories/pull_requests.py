@@ -1,12 +1,13 @@
-"""Pull requests of a repository, by its forge's REST API. Each failure is a `GitFailed` with one sentence.
+"""Pull requests of a repository, by its forge's REST API. Each failure is a `GitFailed` with one sentence, an answer of another form too.
 
 Guarantee: an open pull request of a branch is found before one is made, and a forge refuses a second one, so a repeat makes no second.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
 import httpx2
@@ -19,6 +20,8 @@ SECONDS = 30.0
 MOST_PAGES = 20
 MARK = "<!-- swarm -->"
 """Stands before and after the text that later pushes replace."""
+Given = ParamSpec("Given")
+Answer = TypeVar("Answer")
 
 
 class PullRequest(NamedTuple):
@@ -27,6 +30,21 @@ class PullRequest(NamedTuple):
     number: int
     address: str
     text: str
+
+
+def _reads(
+    act: Callable[Concatenate[PullRequests, Given], Answer],
+) -> Callable[Concatenate[PullRequests, Given], Answer]:
+    """Explain an answer without the documented fields: a proxy, another kind of server, or a release that is too old or too new."""
+
+    @wraps(act)
+    def explained(self: PullRequests, /, *given: Given.args, **named: Given.kwargs) -> Answer:
+        try:
+            return act(self, *given, **named)
+        except (LookupError, TypeError, AttributeError, ValueError) as error:
+            raise GitFailed(self._explain_form(error), "failed") from error
+
+    return explained
 
 
 class PullRequests:
@@ -42,6 +60,7 @@ class PullRequests:
         self._name = urlsplit(url).path.strip("/").removesuffix(".git")
         self._project = self._forge.project(self._name)
 
+    @_reads
     def find(self, branch: str) -> PullRequest | None:
         """Return the open pull request of a branch of the repository."""
         query = self._forge.find(self._name.partition("/")[0], branch)
@@ -50,6 +69,7 @@ class PullRequests:
                 return self._read(one)
         return None
 
+    @_reads
     def open(self, branch: str, target: str, title: str, text: str) -> PullRequest:
         """Return the open pull request of a branch, made if there is none."""
         if (found := self.find(branch)) is not None:
@@ -64,6 +84,7 @@ class PullRequests:
                 return found
             raise
 
+    @_reads
     def get(self, number: int) -> tuple[PullRequest, bool]:
         """Return a pull request, and whether it is open."""
         answer = self._ask(ApiCall("GET", f"{self._project}{self._forge.pulls}/{number}"))[0]
@@ -77,6 +98,7 @@ class PullRequests:
         path = f"{self._project}{self._forge.pulls}/{known.number}"
         self._ask(ApiCall(self._forge.update, path, {self._forge.create[1]: new}))
 
+    @_reads
     def comments(self, number: int) -> list[Comment]:
         """Return the review comments that are not resolved."""
         first, *then = self._forge.review(self._project, self._name, number)
@@ -89,6 +111,7 @@ class PullRequests:
                 found += self._forge.comments(list(self._list(ask._replace(path=ask.path.format(id=one["id"])))))
         return found
 
+    @_reads
     def comment(self, issue: int, mark: str, text: str) -> None:
         """Comment on an issue, unless it has a comment that begins with the mark, an HTML comment."""
         path = f"{self._project}{self._forge.notes.format(number=issue)}"
@@ -133,6 +156,13 @@ class PullRequests:
         if isinstance(told, dict) and told.get("errors"):
             raise GitFailed(f"{self._site.name} refuses a query: {str(told['errors'])[:300]}", "failed")
         return told, answer.links.get("next", {}).get("url", "")
+
+    def _explain_form(self, error: Exception) -> str:
+        lack = f"{type(error).__name__}: {error}"[:200]
+        return (
+            f"{self._site.name} answers, but not as the API of {self._site.kind} does ({lack}); "
+            "check its kind and address in SWARM_FORGES"
+        )
 
     def _explain(self, answer: httpx2.Response) -> GitFailed:
         status, name = answer.status_code, self._site.name

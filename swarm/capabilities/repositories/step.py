@@ -19,15 +19,25 @@ from swarm.capabilities.context.instructions import Instructions, load_instructi
 from swarm.capabilities.repositories.pull_requests import PullRequests
 from swarm.capabilities.repositories.pushes import Pushed, Pushes
 from swarm.capabilities.repositories.words import write_comment, write_review, write_text, write_title
-from swarm.core.errors import GitFailed
+from swarm.core.errors import GitBusy, GitFailed
 from swarm.core.log import EventLog
+from swarm.core.plain import clean_text
 from swarm.permissions.arrivals import find_arrivals
 from swarm.runtime.steps import Again, Step, Turn
 from swarm.workspace.checkouts import job_url, make_in_folder, open_checkout
 from swarm.workspace.copies import Copies
 from swarm.workspace.histories import find_root, root_ref
 from swarm.workspace.merge import list_changes, read_blob
-from swarm.workspace.remotes import Found, begin, fetch_beginning, find_branch, push_branch, resolve, token_for
+from swarm.workspace.remotes import (
+    Found,
+    begin,
+    fetch_beginning,
+    find_branch,
+    find_lack,
+    push_branch,
+    resolve,
+    token_for,
+)
 from swarm.workspace.repository import Repository
 from swarm.workspace.result import Result
 from swarm.workspace.sites import LOCAL, Site, find_site, path_of
@@ -38,7 +48,7 @@ if TYPE_CHECKING:
 log = EventLog("swarm.repositories")
 TRY_AGAIN_SECONDS = 5.0
 BEGIN_SECONDS = 600.0
-"""How long after its order a job's repository may be out of reach."""
+"""How long a job's repository may be out of reach before its first segment fails. A slow fetch does not count."""
 PUSH_SECONDS = 1_800.0
 """How long the end waits for the server."""
 _NOWHERE = Path("/nonexistent")
@@ -84,12 +94,16 @@ class RepositoryStep(Step):
             if segment.claim.unread:
                 self._take_review()
             return None
+        pushed = self._pushes.read()
         try:
             base = self._begin()
             instructions = self._read_instructions(base)
         except GitFailed as error:
-            waited = segment.claim.now() - spec.created_at
-            if error.trouble in _TEMPORARY and waited < BEGIN_SECONDS:
+            now = segment.claim.now()
+            # Another job's fetch of the same repository can take long, and ends.
+            since = now if isinstance(error, GitBusy) else pushed.since or now
+            if error.trouble in _TEMPORARY and now - since < BEGIN_SECONDS:
+                self._pushes.note(pushed.model_copy(update={"since": since}))
                 log.warning("repository.away", job_id=spec.job_id, why=error)
                 segment.store.events.show_activity(segment.claim, f"waits for its repository ({error})"[:300])
                 with segment.stop.waiting():
@@ -97,6 +111,8 @@ class RepositoryStep(Step):
                 segment.stop.check()
                 return Again("its repository is out of reach")
             return Finished(state="failed", reason=f"the job has no files to work on: {error}")
+        if pushed.since:
+            self._pushes.note(pushed.model_copy(update={"since": 0.0}))
         self._pushes.begin_from(segment.claim.spec.model_copy(update={"base": base}), instructions)
         return Again("its repository is fetched")
 
@@ -110,6 +126,8 @@ class RepositoryStep(Step):
         repository = self._repository
         standing = fetch_beginning(segment.settings, repository, wanted.url, found, wanted.ref, site)
         base = begin(repository, standing, {"job": spec.job_id, "agent": spec.agent_id})
+        if lack := find_lack(repository, base):
+            self._tell("lacking", lack)
         if spec.files is not None and spec.is_carried:
             url, token = job_url(spec.files.hub, spec.job_id), segment.settings.hub_token
             token = token if spec.files.hub == segment.settings.hub else None
@@ -195,6 +213,7 @@ class RepositoryStep(Step):
             log.info("repository.pushed", job_id=segment.spec.job_id, branch=branch, commit=commit)
         pushed = pushed.model_copy(update={"commit": commit, "snapshot": snapshot, "since": 0.0})
         self._pushes.note(pushed, branch=branch, unpushed="")
+        self._tell("pushed", f"{branch} is at {commit[:12]}")
         if wanted.pull_request:
             self._request(pushed, finished)
 
@@ -212,6 +231,13 @@ class RepositoryStep(Step):
             known = requests.open(self._branch, target, write_title(job), text)
         requests.rewrite(known, text)
         self._pushes.note(pushed.model_copy(update={"number": known.number}), pull_request=known.address)
+        self._tell("pull_request", known.address)
+
+    def _tell(self, kind: str, why: str) -> None:
+        """Tell people, once even if a worker dies and another one repeats the end."""
+        self.segment.store.events.emit_once(
+            self.segment.spec.job_id, kind, self.segment.spec.agent_id, why=clean_text(why)[:1_000]
+        )
 
     def _comment(self, finished: Finished) -> None:
         """Tell the people of the issue how the job ends, once for each end."""
