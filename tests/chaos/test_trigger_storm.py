@@ -11,8 +11,6 @@ import json
 import os
 import random
 import signal
-import subprocess
-import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -24,8 +22,8 @@ from swarm.capabilities.triggers.model import firing_key, read_trigger
 from swarm.capabilities.triggers.store import Triggers
 from swarm.client.triggers import put_trigger
 from swarm.core.ids import job_id_for
+from tests.api_server import ApiServer
 from tests.fleet import Fleet
-from tests.flower import free_port
 from tests.waiting import wait_for
 
 SECRET = "s3cret"
@@ -40,36 +38,6 @@ base_url: {url}
 ---
 Do it.
 """
-
-
-class Server:
-    """`swarm serve` at one port, which can be killed."""
-
-    def __init__(self, fleet: Fleet) -> None:
-        self.fleet, self.port = fleet, free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
-        self.start()
-
-    def start(self) -> None:
-        environment = {**self.fleet.environment(), "SWARM_REDIS_URL": self.fleet.url, "STORM_SECRET": SECRET}
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "swarm", "serve", "--port", str(self.port)],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        wait_for("the server answers", self._answers)
-
-    def _answers(self) -> bool:
-        try:
-            return httpx.get(f"{self.url}/v1/health", timeout=5).status_code == 200
-        except httpx.HTTPError:
-            return False
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
 
 
 def deliver(url: str, number: int, until: float) -> int:
@@ -96,7 +64,7 @@ def play(fleet: Fleet, count: int, *, seconds: float) -> None:
     for worker in [fleet.begin_worker(3) for _ in range(2)]:
         worker.wait_ready()
     put_trigger(fleet.swarm, read_trigger(TRIGGER.format(url=model.url), "storm"), "ann", folder=fleet.workspace)
-    server, until = Server(fleet), time.monotonic() + seconds
+    server, until = ApiServer(fleet, STORM_SECRET=SECRET), time.monotonic() + seconds
     # Each event comes one to three times, in any order.
     sent = [number for number in range(count) for _ in range(chance.randint(1, 3))]
     chance.shuffle(sent)
