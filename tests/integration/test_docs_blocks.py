@@ -18,6 +18,7 @@ import pytest
 import typer
 import yaml
 
+from swarm.capabilities.triggers.model import read_trigger
 from swarm.cli.app import ListedCommand, app
 from swarm.definitions.catalogue import check_path
 from swarm.definitions.hook_tables import read_hooks
@@ -112,6 +113,8 @@ def check_file(block: Block, folder: Path) -> None:
             assert read.definitions and not read.problems, read.problems
             warnings = [one for definition in read.definitions for one in definition.warnings]
             assert not [one for one in warnings if not one.startswith("unknown tools")], warnings
+        case ".md", "triggers", _:
+            read_trigger(block.text, str(path))
         case ".yaml", _, _:
             load_scenario(str(path))
         case ".json", _, "settings.json":

@@ -42,6 +42,7 @@ BEYOND: dict[str, tuple[Any, str]] = {
     "repo": ("octo/cat", "--network"),
     "branch": ("fix", "--network"),
     "pr": (True, "--network"),
+    "issue": (7, "--network"),
 }
 """Fields that a ceiling bounds: a value beyond it, and the option of `swarm keys add` that allows it."""
 FREE: dict[str, Any] = {
@@ -76,15 +77,36 @@ TOGETHER = {
     "batch": {"agent": "answer"},
     "branch": {"repo": "octo/cat"},
     "pr": {"repo": "octo/cat"},
+    "issue": {"repo": "octo/cat"},
 }
 """What must be given beside them."""
-NAMED = {"limits": "budget_usd", "branch": "repo", "pr": "repo"}
+NAMED = {"limits": "budget_usd", "branch": "repo", "pr": "repo", "issue": "repo"}
 """The field that a refusal names, if it is another one."""
-ORDERS = {one.name: one for one in MOUNTED if one.scope == "submit" and one.content}
+OF_TRIGGERS = ("apply_trigger", "fire_trigger", "replay_event", "resume_trigger")
+"""Their orders come from a trigger's file."""
+ORDERS = {one.name: one for one in MOUNTED if one.scope == "submit" and one.content and one.name not in OF_TRIGGERS}
 NEEDED: dict[str, dict[str, Any]] = {"start_job": {"prompt": "x"}, "start_map": {"prompt": "do {it}", "lines": ["a"]}}
-BOUNDED = ("start_job", "start_map", "retry_map", "send_message", "compact_agent", "answer_question", "send_review")
+BOUNDED = (
+    "start_job",
+    "start_map",
+    "retry_map",
+    "send_message",
+    "compact_agent",
+    "answer_question",
+    "send_review",
+    *OF_TRIGGERS,
+)
 """Start or change work with what it may."""
-HARMLESS = ("cancel_job", "cancel_map", "cancel_agent", "forget_job", "mark_read", "tell_event")
+HARMLESS = (
+    "cancel_job",
+    "cancel_map",
+    "cancel_agent",
+    "forget_job",
+    "mark_read",
+    "tell_event",
+    "pause_trigger",
+    "delete_trigger",
+)
 """Only end or remove it; or say what agents have asked to be told, as something from outside."""
 
 
@@ -123,11 +145,25 @@ def test_every_field_of_an_order_has_been_decided_about() -> None:
         assert endpoint.takes.model_fields.keys() <= known, (
             f"{name}: decide whether a key's ceiling bounds the new field"
         )
-    for tool in (tool for tool in TOOLS if tool.scope == "submit"):
+    for tool in (tool for tool in TOOLS if tool.scope == "submit" and tool.name not in OF_TRIGGERS):
         assert tool.takes.model_fields.keys() <= known, f"{tool.name}: decide whether a ceiling bounds the new field"
     acting = {one.name for one in MOUNTED if one.method != "GET"}
     assert acting == {*BOUNDED, *HARMLESS}, "decide whether a key's ceiling bounds what the new endpoint does"
     assert ORDERS.keys() == NEEDED.keys()
+
+
+def test_a_trigger_orders_nothing_beyond_the_ceiling_of_the_key_that_puts_it(served: Served) -> None:
+    workspace = served.fleet.workspace
+    with served.key("submit", "cancel", workspaces=(workspace,), max_cost_usd=2) as client:
+        for field in BEYOND.keys() - {"issue", "budget_usd"}:
+            value, option = BEYOND[field]
+            where = {} if field == "repo" else TOGETHER.get(field, {"workspace": str(workspace)})
+            head = json.dumps({"name": "tried", **where, field: value})[1:-1].replace(', "', '\n"')
+            answer = client.post("/v1/triggers", json={"text": f"---\n{head}\n---\nx"})
+            check_refused(answer, NAMED.get(field, field), option)
+        for field in ("base_url", "webhook", "on_end", "broker", "home_workspace"):
+            given = {"text": f"---\nname: tried\nworkspace: {workspace}\n{field}: x\n---\nx"}
+            assert client.post("/v1/triggers", json=given).status_code == 400, field
 
 
 @pytest.mark.parametrize("name", ORDERS)

@@ -83,11 +83,13 @@ def live(fleet: Fleet, folder: Path) -> None:
 def own_modules(one: Capability) -> set[str]:
     """The modules of other layers that belong to a capability."""
     commands = {home.partition(":")[0] for entries in one.commands.values() for home in entries.values()}
-    return {f"swarm.cli.{module}" for module in commands} | {one.reads, one.panels.partition(":")[0]} - {""}
+    named = {one.acts, one.reads, *(home.partition(":")[0] for home in (one.panels, one.routes))} - {""}
+    return {f"swarm.cli.{module}" for module in commands} | named
 
 
 OWN = {name: own_modules(capabilities()[name]) for name in OPTIONAL}
 OWN["mcp"].add("swarm.cli.mcp_logins")  # a part of its command
+OWN["triggers"].add("swarm.client.triggers")  # orders, which only a client makes
 
 
 def test_agents_live_and_commands_run_where_no_optional_capability_exists(fleet: Fleet, tmp_path: Path) -> None:
