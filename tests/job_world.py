@@ -31,6 +31,8 @@ from swarm.store.store import Store
 from swarm.store.values import Claim, GoOn, Signals
 from tests.fleet import Fleet
 
+LONGEST_STEP_SECONDS = 0.020  # what one step may use of Redis' processor
+
 
 def open_store(fleet: Fleet, kind: type[redis.Redis] = redis.Redis, objects: Objects | None = None) -> Store:
     """A swarm of its own in the fleet's Redis."""
@@ -47,6 +49,12 @@ def count_commands(store: Store, act: Callable[[], Any]) -> int:
     before = told()
     act()
     return told() - before
+
+
+def processor_seconds(client: redis.Redis) -> float:
+    """What the server's thread of commands has used of a processor; a busy machine does not change it."""
+    info = client.info("cpu")
+    return float(info["used_cpu_user_main_thread"]) + float(info["used_cpu_sys_main_thread"])
 
 
 class StoredJob:

@@ -10,7 +10,6 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from redis import Redis
 
 from swarm.agent.entries import (
     Assistant,
@@ -28,11 +27,10 @@ from swarm.store.values import DELIVERIES_AT_ONCE, Claim, NotSpawned, OutgoingMe
 from swarm.store.values import Counters as Used
 from tests.fleet import Fleet
 from tests.integration.mail_world import Desk, make_person
-from tests.job_world import JobWorld, open_store
+from tests.job_world import LONGEST_STEP_SECONDS, JobWorld, open_store, processor_seconds
 from tests.waiting import wait_for
 
 SIZE = 600
-LONGEST_STEP_SECONDS = 0.020
 
 
 @pytest.fixture
@@ -59,12 +57,6 @@ def make_children(world: JobWorld, parent: str, outgoing: str, many: int) -> Non
     world.lengths[parent] += 1
     world.ids |= {name: spec.agent_id for name, spec in specs.items()}
     world.lengths |= dict.fromkeys(specs, 0)
-
-
-def processor_seconds(client: Redis) -> float:
-    """What the server's thread of commands has used of a processor; a busy machine does not change it."""
-    info = client.info("cpu")
-    return float(info["used_cpu_user_main_thread"]) + float(info["used_cpu_sys_main_thread"])
 
 
 def finish_settling(store: Store, job_id: str) -> int:
