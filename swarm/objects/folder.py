@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import shutil
@@ -44,8 +45,10 @@ class FolderObjects(Objects):
         return (self._folder / owner / digest).exists()
 
     def _remove(self, owner: str) -> None:
+        folder = self._folder / owner
         with self._explained():
-            shutil.rmtree(self._folder / owner, onerror=_skip_missing)
+            while folder.exists():  # a process that was about to store one more object may do so meanwhile
+                shutil.rmtree(folder, onerror=_skip_changed)
 
     def _discard(self, owner: str, digest: str) -> None:
         with self._explained():
@@ -63,9 +66,9 @@ class FolderObjects(Objects):
             raise ObjectsAway(f"{self._folder}: {error.strerror or error}") from error
 
 
-def _skip_missing(function: Any, path: str, failure: Any) -> None:
-    # Another process may delete single objects meanwhile.
-    if not isinstance(failure[1], FileNotFoundError):
+def _skip_changed(function: Any, path: str, failure: Any) -> None:
+    # Another process may delete or store single objects meanwhile.
+    if failure[1].errno not in (errno.ENOENT, errno.ENOTEMPTY):
         raise failure[1]
 
 

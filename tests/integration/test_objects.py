@@ -108,7 +108,7 @@ def test_an_object_is_checked_when_it_is_read_and_only_a_jobs_own_names_are_read
             objects.get(owner, name)
 
 
-def test_a_job_is_deleted_while_another_process_deletes_one_of_its_objects(
+def test_a_job_is_deleted_while_another_process_deletes_and_stores_its_objects(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     objects = FolderObjects(tmp_path)
@@ -119,6 +119,7 @@ def test_a_job_is_deleted_while_another_process_deletes_one_of_its_objects(
         monkeypatch.undo()
         for digest in digests[1:4]:
             objects.discard(OWNER, digest)
+        objects.put(OWNER, b"one more")
         unlink(path, **given)
 
     monkeypatch.setattr(os, "unlink", unlink_last)
