@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 from collections.abc import Iterator
 from contextlib import closing
@@ -23,6 +24,13 @@ settings.load_profile("swarm")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # As with `nohup`. What tests start would inherit it, and a handler is not inherited.
     signal.signal(signal.SIGINT, lambda number, frame: None)
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage seldom, and never among the collected tests: they are most objects of the process, and stay."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
