@@ -9,9 +9,9 @@ from pathlib import Path
 
 from swarm.core.errors import ConfigurationError
 from swarm.workspace.git import run_git
-from swarm.workspace.git_command import call_git
+from swarm.workspace.git_command import call_git, form_of
 from swarm.workspace.inner import take_history
-from swarm.workspace.origin import Standing, find_git
+from swarm.workspace.origin import Standing, find_form, find_git
 from swarm.workspace.result import Result
 
 _FETCH = ("-q", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance")
@@ -27,8 +27,8 @@ def make_branch(result: Result, name: str, ref: str) -> str:
     git = find_git(folder)
     if git is None:
         raise ConfigurationError(f"{folder} is in no Git repository, so no branch can be made; omit --branch")
-    if _ask(folder, "rev-parse", "--show-object-format") == "sha256":
-        raise ConfigurationError(f"{folder} has SHA-256 commits, so no branch can be made; omit --branch")
+    if (form := find_form(folder)) != form_of(result.base):
+        raise ConfigurationError(f"{folder} has {form} commits, and the job's are of another form; omit --branch")
     inner = str(folder.relative_to(git.top))
     head, ended = result.history
     if inner != ".":

@@ -26,6 +26,7 @@ from swarm.store.store import Store
 from swarm.workspace.changes_applied import Change, ChangedMeanwhile
 from swarm.workspace.checkouts import job_url, open_folder, place_checkout
 from swarm.workspace.copies import ATTEMPTS, Copies
+from swarm.workspace.git_command import form_of
 from swarm.workspace.merge import (
     MergeResult,
     Strategy,
@@ -127,14 +128,13 @@ class Work:
     @cached_property
     def _commits(self) -> Repository:
         """The job's store with both commits."""
-        repository = open_folder(
-            self._settings.checkouts_folder(), self.job.id, f"{self.job.id}-result", self._result_folder
-        )
+        checkouts, form = self._settings.checkouts_folder(), form_of(self.base)
+        repository = open_folder(checkouts, self.job.id, f"{self.job.id}-result", self._result_folder, form)
         files = self._spec.files
         if files is not None and self._spec.is_carried:
             token = self._settings.hub_token if files.hub == self._settings.hub else None
             for commit in (self.base, self.commit):
-                repository.fetch(job_url(files.hub, self.job.id), commit, token)
+                repository.fetch(job_url(files.hub, self.job.id, form), commit, token)
         return repository
 
     @property

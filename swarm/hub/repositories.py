@@ -60,7 +60,8 @@ class RepositoryStore:
             path = place.below(self.folder)
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             new = path.with_name(f"{_NEW}{secrets.token_hex(8)}")
-            await run_git("init", "-q", "--bare", "--template=", str(new), cwd=self.folder)
+            words = ("init", "-q", "--bare", "--template=", f"--object-format={place.form}")
+            await run_git(*words, str(new), cwd=self.folder)
             base = RepositoryPlace(place.project, BASE)
             if not place.is_base and self.has(base):
                 (new / "objects/info").mkdir(exist_ok=True)

@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from swarm.workspace.git_command import Form
+
 BASE = "base"
 """Name of the repository that a project's others borrow from."""
 
-MOST_FOLDERS = 3
+MOST_FOLDERS = 4
 _NAME = r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}"
 PLACE = rf"/({_NAME}(?:/{_NAME}){{0,{MOST_FOLDERS - 1}}})/({_NAME})"
 """Path of a repository without its ending: its project and its name."""
@@ -41,6 +43,11 @@ class RepositoryPlace:
     def below(self, folder: Path) -> Path:
         """Path of the repository in the hub's folder."""
         return folder / self.project / f"{self.name}.git"
+
+    @property
+    def form(self) -> Form:
+        """The form of its objects, which the last folder names."""
+        return "sha256" if self.project.rpartition("/")[2] == "sha256" else "sha1"
 
     @property
     def is_base(self) -> bool:

@@ -22,7 +22,7 @@ from swarm.workspace.checkouts import (
     place_store,
 )
 from swarm.workspace.copies import Copies
-from swarm.workspace.git_command import call_git
+from swarm.workspace.git_command import call_git, form_of
 
 FileSource = Literal["", "restore", "here"]
 """Restored files or the current folder; empty: restored, if they were kept."""
@@ -90,8 +90,9 @@ class Restoring:
         if not wanted:
             return
         copies = Copies(self._checkouts, self._job_id)
-        for old in wanted:
-            open_folder(self._checkouts, self._job_id, self._ids[old], Path(layout.specs[old]["workspace"]))
+        for old, commit in wanted.items():
+            tree = Path(layout.specs[old]["workspace"])
+            open_folder(self._checkouts, self._job_id, self._ids[old], tree, form_of(commit))
         for objects in self._lenders():
             lend_objects(copies.store, objects)
         for old, commit in wanted.items():
@@ -125,11 +126,12 @@ class Restoring:
 
     def _send(self, hub: str, agent_id: str, tree: Path, commit: str) -> None:
         token = self._settings.hub_token if hub == self._settings.hub else None
-        repository = open_checkout(self._checkouts, self._job_id, agent_id, tree)
-        url = job_url(hub, self._job_id)
-        make_in_folder(url)
+        form = form_of(commit)
+        repository = open_checkout(self._checkouts, self._job_id, agent_id, tree, form)
+        url = job_url(hub, self._job_id, form)
+        make_in_folder(url, form)
         try:
-            repository.fetch(job_url(hub, self._past.job_id), commit, token)
+            repository.fetch(job_url(hub, self._past.job_id, form), commit, token)
         except GitFailed as error:
             raise GitFailed(f"the hub lacks the old files of {self._past.job_id}: {error}", error.trouble) from error
         repository.push(url, commit, f"refs/swarm/{agent_id}/0-{commit[:12]}", token)

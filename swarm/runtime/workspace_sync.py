@@ -39,6 +39,7 @@ from swarm.workspace.checkouts import (
     open_snapshots,
     result_ref,
 )
+from swarm.workspace.git_command import form_of
 from swarm.workspace.histories import fetch_with_history
 from swarm.workspace.repository import Repository, Snapshot
 from swarm.workspace.spares import become
@@ -109,7 +110,8 @@ class ThroughHub(WorkspaceSync):
         spec, settings = parts.segment.spec, parts.segment.settings
         assert spec.files is not None
         self._shown = ""
-        self._url = job_url(spec.files.hub, spec.job_id)
+        self._form = form_of(spec.base)
+        self._url = job_url(spec.files.hub, spec.job_id, self._form)
         # The token is only for the worker's own hub, whatever a record names.
         self._token = settings.hub_token if spec.files.hub == settings.hub else None
 
@@ -117,7 +119,7 @@ class ThroughHub(WorkspaceSync):
     def _repository(self) -> Repository:
         spec, checkouts = self._segment.spec, self._segment.settings.checkouts_folder()
         name = spec.reading_place if spec.reads_with_others else spec.agent_id
-        return open_checkout(checkouts, spec.job_id, name, Path(spec.workspace))
+        return open_checkout(checkouts, spec.job_id, name, Path(spec.workspace), self._form)
 
     def bring(self, commit: str) -> None:
         self._patiently(lambda seconds: self._repository.fetch(self._url, commit, self._token, seconds=seconds))
@@ -162,7 +164,7 @@ class ThroughHub(WorkspaceSync):
             log.warning("files.no_branch", job_id=spec.job_id, commit=commit, why=error)
 
     def _push(self, commit: str, ref: str, seconds: float) -> None:
-        make_in_folder(self._url)
+        make_in_folder(self._url, self._form)
         try:
             self._repository.push(self._url, commit, ref, self._token, seconds=seconds)
         except GitFailed as error:

@@ -16,12 +16,15 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from swarm.core.errors import GitFailed
-from swarm.workspace.git_command import call_git
+from swarm.workspace.git_command import Form, call_git, make_git_folder, read_form
+from swarm.workspace.origin import find_form
 from swarm.workspace.repository import Repository
 
 READERS = "swarm-readers"
 """Lock file held by each reader of a shared checkout."""
 _ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
+_FOLDERS: dict[Form, str] = {"sha1": "jobs", "sha256": "jobs/sha256"}
+"""The folder of jobs' repositories at the hub, which makes those below `sha256` in that form."""
 
 
 def place_checkout(checkouts: Path, agent_id: str, name: str) -> Path:
@@ -29,25 +32,29 @@ def place_checkout(checkouts: Path, agent_id: str, name: str) -> Path:
     return checkouts / _checked(agent_id) / (name or "workspace")
 
 
-def open_checkout(checkouts: Path, job_id: str, agent_id: str, tree: Path) -> Repository:
-    """Return the repository of an agent's workspace on this host, made if missing. Raises `GitFailed`."""
+def open_checkout(checkouts: Path, job_id: str, agent_id: str, tree: Path, form: Form = "sha1") -> Repository:
+    """Return the repository of an agent's workspace on this host, made in this form if missing. Raises `GitFailed`."""
     # A record may name any path, and the folder is overwritten by a commit.
     if tree != checkouts / _checked(agent_id) / tree.name or tree.name in ("", ".."):
         raise GitFailed(f"{tree} is not the workspace of {agent_id} below {checkouts}", "failed")
-    return open_folder(checkouts, job_id, agent_id, tree)
+    return open_folder(checkouts, job_id, agent_id, tree, form)
 
 
-def open_folder(checkouts: Path, job_id: str, agent_id: str, tree: Path) -> Repository:
-    """Return an agent's repository of any folder, with its job's objects. A folder below the checkouts is a copy."""
+def open_folder(checkouts: Path, job_id: str, agent_id: str, tree: Path, form: Form | None = None) -> Repository:
+    """Return an agent's repository of any folder, with its job's objects. A folder below the checkouts is a copy.
+
+    A new job's objects have this form, else that of the folder's own repository.
+    """
     store, git_dir = place_store(checkouts, job_id), checkouts / f"{_checked(agent_id)}.git"
     try:
-        _make_store(store)
+        _make_store(store, tree, form)
         if not os.path.lexists(git_dir / "objects"):
             git_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
             (git_dir / "objects").symlink_to(Path("..", store.name, "objects"))
     except OSError as error:
         raise GitFailed(f"checkouts cannot be made below {checkouts}: {error}", "failed") from error
-    return Repository.make(git_dir, tree, owner=agent_id if tree.is_relative_to(checkouts) else "")
+    owner = agent_id if tree.is_relative_to(checkouts) else ""
+    return Repository.make(git_dir, tree, owner=owner, form=read_form(store))
 
 
 def place_store(checkouts: Path, job_id: str) -> Path:
@@ -55,10 +62,14 @@ def place_store(checkouts: Path, job_id: str) -> Path:
     return checkouts / f"{_checked(job_id)}.git"
 
 
-def open_snapshots(state: Path, workspace: Path) -> Repository:
-    """Return this host's repository for snapshots of a shared workspace. Raises `GitFailed`."""
-    mark = hashlib.sha256(os.fsencode(workspace)).hexdigest()[:8]
-    return Repository.make(state / "snapshots" / f"{workspace.name[:60]}-{mark}.git", workspace)
+def open_snapshots(state: Path, workspace: Path, form: Form | None = None) -> Repository:
+    """Return this host's repository for snapshots of a shared workspace, in this form, else that of its own repository.
+
+    Raises `GitFailed`.
+    """
+    form = form or find_form(workspace)
+    mark = hashlib.sha256(os.fsencode(workspace)).hexdigest()[:8] + ("" if form == "sha1" else f"-{form}")
+    return Repository.make(state / "snapshots" / f"{workspace.name[:60]}-{mark}.git", workspace, form=form)
 
 
 def forget_index(repository: Repository) -> None:
@@ -82,12 +93,12 @@ def hold_for_reading(git_dir: Path) -> int:
         raise GitFailed(f"{git_dir} cannot be held: {error}", "failed") from error
 
 
-def _make_store(store: Path) -> None:
+def _make_store(store: Path, tree: Path, form: Form | None) -> None:
     done = store / "swarm-made"
     if done.exists():
         return
     store.mkdir(mode=0o700, parents=True, exist_ok=True)
-    call_git(store, ["init", "-q", "--bare", "--template=", str(store)])
+    make_git_folder(store, form or find_form(tree))
     done.touch()
 
 
@@ -109,17 +120,18 @@ def _checked(name: str) -> str:
 # -- at the hub ----------------------------------------------------------------------------------------------
 
 
-def job_url(hub: str, job_id: str) -> str:
+def job_url(hub: str, job_id: str, form: Form) -> str:
     """The repository of a job's commits."""
-    return hub if hub.endswith(".git") else f"{hub}/jobs/{_checked(job_id)}.git"
+    return hub if hub.endswith(".git") else f"{hub}/{_FOLDERS[form]}/{_checked(job_id)}.git"
 
 
-def base_url(hub: str) -> str | None:
+def base_url(hub: str, form: Form) -> str | None:
     """Return the repository that later jobs' repositories borrow from; None if the hub has none."""
-    return f"{hub}/jobs/base.git" if hub.startswith(("http://", "https://")) and not hub.endswith(".git") else None
+    is_served = hub.startswith(("http://", "https://")) and not hub.endswith(".git")
+    return f"{hub}/{_FOLDERS[form]}/base.git" if is_served else None
 
 
-def make_in_folder(url: str) -> None:
+def make_in_folder(url: str, form: Form) -> None:
     """Make a missing repository if the hub is a folder; a server makes its own. Raises `GitFailed`."""
     parts = urlsplit(url)
     folder = Path(url if url.startswith("/") else parts.path)
@@ -129,7 +141,7 @@ def make_in_folder(url: str) -> None:
         except OSError as error:
             # A file system that is not mounted now may be later.
             raise GitFailed(f"the hub's folder {folder} cannot be made: {error.strerror}", "away") from error
-        call_git(folder, ["init", "-q", "--bare", "--template=", str(folder)])
+        make_git_folder(folder, form)
         call_git(folder, ["config", "receive.shallowUpdate", "true"])
 
 

@@ -24,6 +24,9 @@ from typing import Literal
 from swarm.core.errors import GitBusy, GitFailed, GitTrouble
 from swarm.workspace.git import config_variables
 
+Form = Literal["sha1", "sha256"]
+"""The hash that a repository names its objects by. Repositories of different forms share no objects."""
+OBJECT_ID = r"[0-9a-f]{40}(?:[0-9a-f]{24})?"
 LOCAL_SECONDS = 600.0
 """Time limit of a command that reaches no other host."""
 LOCK_SECONDS = 60.0
@@ -207,7 +210,22 @@ def call_git(
     return running.returncode, printed
 
 
-def write_object(git_dir: Path, kind: Literal["blob", "commit", "tag"], content: bytes) -> str:
+def form_of(object_id: str) -> Form:
+    """Return the form of the repository that an object's id comes from; of an empty id, the usual one."""
+    return "sha256" if len(object_id) == 64 else "sha1"
+
+
+def make_git_folder(folder: Path, form: Form) -> None:
+    """Make a folder a bare repository of this form. Raises `GitFailed`."""
+    call_git(folder, ["init", "-q", "--bare", "--template=", f"--object-format={form}", str(folder)])
+
+
+def read_form(git_dir: Path) -> Form:
+    """Return the form of a git folder of the runtime. Raises `OSError` if there is none."""
+    return "sha256" if "objectformat = sha256" in (git_dir / "config").read_text() else "sha1"
+
+
+def write_object(git_dir: Path, kind: Literal["blob", "commit", "tag", "tree"], content: bytes) -> str:
     """Write an object into the git folder; returns its id. Raises `GitFailed`."""
     return call_git(git_dir, ["hash-object", "-t", kind, "-w", "--stdin"], stdin=content)[1].decode().strip()
 

@@ -15,13 +15,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from swarm.core.errors import GitFailed
-from swarm.workspace.git_command import call_git
+from swarm.workspace.git_command import OBJECT_ID, call_git
 from swarm.workspace.inner import link_objects
 from swarm.workspace.repository import NETWORK_SECONDS, Repository
 
 FOLDER = ".history"
 UNUSED_SECONDS = 7 * 86_400.0
-_ROOT = re.compile(r"refs/swarm/root/([0-9a-f]{40})")
+_ROOT = re.compile(rf"refs/swarm/root/({OBJECT_ID})")
 _MARK = "swarm-history-shared"
 
 

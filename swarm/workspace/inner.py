@@ -18,13 +18,13 @@ from pathlib import Path
 
 from swarm.core.errors import GitFailed, ToolError
 from swarm.workspace.files import open_file
-from swarm.workspace.git_command import call_git, write_object
+from swarm.workspace.git_command import OBJECT_ID, call_git, form_of, write_object
 from swarm.workspace.origin import GitFolders, Standing
 
 MOST_BYTES = 256 << 20
 """More bytes of objects than this are not taken in from a copy: an agent's own commits are small."""
 MAIL = "agents.swarm.localhost"
-_OBJECT = re.compile(r"[0-9a-f]{2}/[0-9a-f]{38}|pack/pack-[0-9a-f]{40}\.pack")
+_OBJECT = re.compile(rf"[0-9a-f]{{2}}/[0-9a-f]{{38}}(?:[0-9a-f]{{24}})?|pack/pack-{OBJECT_ID}\.pack")
 _CONFIG = {
     "core.repositoryFormatVersion": "0",
     "core.bare": "false",
@@ -77,6 +77,8 @@ def make_inner(git_dir: Path, tree: Path, standing: Standing, author: str, absen
 
 def _write_config(standing: Standing, author: str, more: Mapping[str, str]) -> Iterator[str]:
     own = {"user.name": author, "user.email": f"{author}@{MAIL}"} | _CONFIG
+    if (form := form_of(standing.commit)) != "sha1":
+        own |= {"core.repositoryFormatVersion": "1", "extensions.objectFormat": form}
     for name, value in {**own, **more, **standing.settings}.items():
         section, key = name.split(".")
         escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

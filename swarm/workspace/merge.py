@@ -16,7 +16,6 @@ from swarm.workspace.changes_applied import SUBMODULE, Change
 from swarm.workspace.git_command import call_git, write_object
 
 Strategy = Literal["merge", "ours", "theirs", "none"]
-_NOTHING = "0" * 40
 _BASE, _OURS, _THEIRS = "1", "2", "3"
 _SHOWN_FILES, _SHOWN_HUNKS, _SHOWN_LINES, _SHOWN_CHARACTERS = 20, 6, 40, 300
 _HUNK = re.compile(r"^<<<<<<< .*?^>>>>>>> [^\n]*$", re.MULTILINE | re.DOTALL)
@@ -138,7 +137,7 @@ def change_tree(git_dir: Path, tree: str, changes: Iterable[Change], place: str 
     """Return a tree with these changes made to a folder of it, which is empty or ends with `/`. Raises `GitFailed`."""
     # Removals make room for a file in the place of a folder, and the other way round.
     lines = "".join(
-        f"{one.new_mode or 0} {one.new_id if one.new_mode else _NOTHING}\t{place}{one.path}\0"
+        f"{one.new_mode or 0} {one.new_id if one.new_mode else '0' * len(tree)}\t{place}{one.path}\0"
         for one in sorted(changes, key=lambda one: bool(one.new_mode))
     )
     with tempfile.TemporaryDirectory(prefix="swarm-index-", dir=git_dir) as folder:

@@ -18,9 +18,10 @@ from typing import Any
 from swarm.core.errors import ConfigurationError, GitFailed, ToolError
 from swarm.workspace.files import open_file
 from swarm.workspace.git import run_git, settings_in_effect
+from swarm.workspace.git_command import OBJECT_ID, Form
 
 LISTING_SECONDS = 600.0
-_ID = re.compile(r"[0-9a-f]{40}")
+_ID = re.compile(OBJECT_ID)
 _BRANCH = re.compile(r"refs/heads/(?!.*(\.\.|//|@\{|\.lock(/|$)))[\w][\w./@+#=-]{0,200}")
 _MOST_BRANCHES, _MOST_TAGS = 50, 100
 _MOST_BYTES = 1 << 20
@@ -86,6 +87,13 @@ def find_git(folder: Path) -> GitFolders | None:
                 return GitFolders(above, own, common)
         return None
     return None
+
+
+def find_form(folder: Path) -> Form:
+    """Return the form of the repository that a folder lies in; without one, the usual form."""
+    git = find_git(folder)
+    told = b"" if git is None else ask(git, git.top, "rev-parse", "--show-object-format")
+    return "sha256" if (told or b"").strip() == b"sha256" else "sha1"
 
 
 def _follow(git: Path) -> Path:

@@ -19,7 +19,7 @@ from typing import TypeVar
 
 from swarm.core.errors import GitFailed, NoSuchRef
 from swarm.core.settings import Settings
-from swarm.workspace.git_command import SiteToken, call_git, has_commit, locked
+from swarm.workspace.git_command import OBJECT_ID, SiteToken, call_git, form_of, has_commit, locked, make_git_folder
 from swarm.workspace.inner import link_objects, mark_shallow
 from swarm.workspace.origin import Standing, list_tags
 from swarm.workspace.repository import Repository
@@ -34,7 +34,7 @@ _RECEIVE = (
     "-c receive.denyCurrentBranch=refuse receive-pack"
 )
 """Git's other side of a push to a path. It runs as the worker, so it must start no program that the repository names."""
-_COMMIT = re.compile(r"[0-9a-f]{40}")
+_COMMIT = re.compile(OBJECT_ID)
 _GONE = re.compile(r"not found|does not appear to be a git repository|does not exist|error: 404")
 _PATH = re.compile(r"^\s*path\s*=\s*(.+?)\s*$", re.M)
 _LFS = re.compile(r"^\s*([^#\s]\S*)\s.*\bfilter=lfs\b", re.M)
@@ -118,7 +118,7 @@ def fetch_beginning(
     try:
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not (place / "objects").exists():
-            call_git(place, ["init", "-q", "--bare", "--template=", str(place)])
+            make_git_folder(place, form_of(found.commit))
     except OSError as error:
         raise GitFailed(f"{place} cannot be made: {error}", "failed") from error
     with locked(place):

@@ -26,7 +26,7 @@ from typing import Any
 from swarm.core.errors import GitFailed, ToolError
 from swarm.workspace.changes import Changes, LeftOut, is_empty, look, sort_changes
 from swarm.workspace.files import opened_folder
-from swarm.workspace.git_command import SiteToken, call_git, has_commit, locked
+from swarm.workspace.git_command import OBJECT_ID, Form, SiteToken, call_git, has_commit, locked, make_git_folder
 from swarm.workspace.inner import make_inner
 from swarm.workspace.origin import list_dirty, list_held, read_copy
 from swarm.workspace.workspace_history import WorkspaceHistory
@@ -39,7 +39,7 @@ INCLUDE_FILE = ".worktreeinclude"
 """Lists, in the syntax of `.gitignore`, ignored files that commits of a folder hold: `.env`, say."""
 _ATTRIBUTES = "* -text !eol -ident !filter !working-tree-encoding\n"
 """Overrides the workspace's own attributes: contents are kept as they are."""
-_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_COMMIT = re.compile(OBJECT_ID)
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,10 @@ class Repository:
         self.history = WorkspaceHistory(git_dir, tree, is_copy=bool(owner))
 
     @classmethod
-    def make(cls, git_dir: Path, tree: Path, *, owner: str = "") -> Repository:
+    def make(cls, git_dir: Path, tree: Path, *, owner: str = "", form: Form = "sha1") -> Repository:
         """Open the repository; make it and the workspace's folder if missing. `owner` is the agent whose copy the workspace is.
+
+        `form` is that of a new git folder, and of the objects that it borrows.
 
         Raises `GitFailed` if the workspace holds the git folder: a snapshot would hold itself.
         """
@@ -73,7 +75,7 @@ class Repository:
             tree.mkdir(parents=True, exist_ok=True)
             git_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
             if not (git_dir / "info/attributes").exists():
-                call_git(git_dir, ["init", "-q", "--bare", "--template=", str(git_dir)])
+                make_git_folder(git_dir, form)
                 (git_dir / "info").mkdir(exist_ok=True)
                 # Written last: it marks the git folder as complete.
                 (git_dir / "info/attributes").write_text(_ATTRIBUTES)

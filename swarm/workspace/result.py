@@ -17,9 +17,6 @@ from swarm.workspace.git_command import call_git, write_object
 from swarm.workspace.merge import change_tree, list_changes
 from swarm.workspace.repository import Repository
 
-_NO_FILES = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
-"""Git's id of a tree without files."""
-
 
 @dataclass(frozen=True)
 class Result:
@@ -62,7 +59,7 @@ class Result:
         """
         store, settings = self.copies.store, self.repository.history.at(self.base).settings
         found = call_git(store, ["rev-parse", "-q", "--verify", f"{head}:{place.rstrip('/')}"], accept=(0, 1, 128))[1]
-        before = list_changes(store, found.decode().strip() or _NO_FILES, self.base)
+        before = list_changes(store, found.decode().strip() or write_object(store, "tree", b""), self.base)
         about = self.repository.about(self.base)
         dirty, unheld = about.get("dirty"), {path for path, _ in about.get("left_out", [])}
         modules = tuple(f"{one.path}/" for one in before if one.old_mode == SUBMODULE)

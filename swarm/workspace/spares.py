@@ -21,7 +21,7 @@ from typing import Any
 
 from swarm.core.errors import GitFailed
 from swarm.workspace.changes import is_empty
-from swarm.workspace.git_command import call_git
+from swarm.workspace.git_command import call_git, form_of
 from swarm.workspace.repository import Repository
 
 FOLDER = ".spares"
@@ -70,8 +70,10 @@ def _make(folder: Path, name: str, about: dict[str, Any]) -> None:
     try:
         (new / "git").mkdir(mode=0o700, parents=True)
         (new / "git/objects").symlink_to(Path(about["store"], "objects"))
-        Repository.make(new / "git", new / "tree").become(about["commit"])
-        (new / "about").write_text(json.dumps({"boot": about["boot"], "top": _list_top(new / "git", about["commit"])}))
+        form, commit = form_of(about["commit"]), about["commit"]
+        Repository.make(new / "git", new / "tree", form=form).become(commit)
+        told = {"boot": about["boot"], "form": form, "top": _list_top(new / "git", commit)}
+        (new / "about").write_text(json.dumps(told))
         new.rename(folder / f"{name}~{secrets.token_hex(8)}")
     except BaseException:
         shutil.rmtree(new, ignore_errors=True)
@@ -88,7 +90,7 @@ def _take(folder: Path, repository: Repository, commit: str, boot: str) -> bool:
             about = json.loads((spare / "about").read_text())
             # Another project of that name would have to be removed first, file by file.
             is_like = 2 * len(top & set(about["top"])) >= len(top | set(about["top"]))
-            if is_like and about["boot"] == boot:
+            if is_like and (about["boot"], about["form"]) == (boot, form_of(commit)):
                 return _move(folder, spare, repository)
     return False
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from swarm.core.errors import GitFailed
 from swarm.core.settings import Settings
 from swarm.workspace.checkouts import base_url, job_url, make_in_folder, open_snapshots
+from swarm.workspace.git_command import form_of
 from swarm.workspace.histories import find_root, root_ref
 from swarm.workspace.repository import Repository, Snapshot
 
@@ -30,18 +31,17 @@ class Upload:
 def send_folder(settings: Settings, folder: Path, hub: str, job_id: str, agent_id: str) -> Upload:
     """Send the folder's current files, with uncommitted changes and without ignored files. Raises `GitFailed`."""
     repository, about = open_snapshots(settings.state_folder(), folder), {"job": job_id, "agent": agent_id}
-    url, ref = job_url(hub, job_id), f"refs/swarm/{agent_id}/0-"
-    make_in_folder(url)
     took, warnings = repository.begin(about), list[str]()
     try:
         try:
-            _send(repository, hub, url, ref, took.commit or "", settings.hub_token)
+            _send(repository, hub, job_id, agent_id, took.commit or "", settings.hub_token)
         except GitFailed as error:
             if error.trouble in ("away", "denied"):
                 raise
-            # A history may be incomplete, broken or larger than the hub allows.
+            # A history may be incomplete, broken, larger than the hub allows, or in a form that it does not know.
+            repository = open_snapshots(settings.state_folder(), folder, "sha1")
             took = repository.begin(about, history=False)
-            _send(repository, hub, url, ref, took.commit or "", settings.hub_token)
+            _send(repository, hub, job_id, agent_id, took.commit or "", settings.hub_token)
             warnings = [f"the history of {folder} is not sent, because the hub did not take it: {error}"]
     except GitFailed as error:
         raise GitFailed(
@@ -51,13 +51,15 @@ def send_folder(settings: Settings, folder: Path, hub: str, job_id: str, agent_i
     return Upload(took.commit or "", [*_explain(folder, took), *warnings])
 
 
-def _send(repository: Repository, hub: str, url: str, ref: str, commit: str, token: str | None) -> None:
-    if (base := base_url(hub)) is not None:
+def _send(repository: Repository, hub: str, job_id: str, agent_id: str, commit: str, token: str | None) -> None:
+    form = form_of(commit)
+    url = job_url(hub, job_id, form)
+    make_in_folder(url, form)
+    if (base := base_url(hub, form)) is not None:
         _share_base(repository, base, commit, token)
     # A client that got no answer sends again, and the folder may have changed.
-    root = find_root(repository, commit)
-    also = {root_ref(root): root}
-    repository.push(url, commit, f"{ref}{commit[:12]}", token, seconds=SEND_SECONDS, also=also)
+    root, ref = find_root(repository, commit), f"refs/swarm/{agent_id}/0-{commit[:12]}"
+    repository.push(url, commit, ref, token, seconds=SEND_SECONDS, also={root_ref(root): root})
 
 
 def _share_base(repository: Repository, url: str, commit: str, token: str | None) -> None:

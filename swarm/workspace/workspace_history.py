@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from swarm.core.errors import GitFailed
-from swarm.workspace.git_command import call_git, has_commit
+from swarm.workspace.git_command import call_git, form_of, has_commit, read_form
 from swarm.workspace.inner import mark_shallow, take_commits, take_history
 from swarm.workspace.merge import list_changes
 from swarm.workspace.origin import Standing, find_git, read_copy, read_standing
@@ -46,6 +46,9 @@ class WorkspaceHistory:
             if self._is_copy:
                 return self._look_at_copy(known)
             git, standing = find_git(self._tree), read_standing(self._tree, known)
+            if standing.commit and form_of(standing.commit) != read_form(self._git_dir):
+                # A clone of another form, say, that a job's work is applied to.
+                return replace(known, rules=standing.rules)
             if git is not None and standing.commit and standing != known:
                 take_history(self._git_dir, git, standing)
         except GitFailed:

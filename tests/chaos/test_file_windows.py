@@ -80,6 +80,6 @@ def test_files_are_those_of_the_last_entry_wherever_one_dies(line: Line, window:
     # And whoever has but the hub and the journal finds the same.
     there, hub = Repository.make(tmp_path / "x.git", tmp_path / "x"), str(line.fleet.settings.hub)
     commit = [one.commit for one in entries if one.commit][-1]
-    there.fetch(job_url(hub, job.id), commit)
+    there.fetch(job_url(hub, job.id, "sha1"), commit)
     there.become(commit)
     assert (there.tree / "a.txt").read_text().split() == [word for word in said if word in ("one", "two")]

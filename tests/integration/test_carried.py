@@ -76,7 +76,7 @@ def left_by(fleet: Fleet, job: Job, folder: Path) -> Path:
     commits = [entry.commit for entry in results(fleet, job) if entry.commit]
     repository = Repository.make(folder / "got.git", folder / "got")
     assert fleet.settings.hub is not None
-    repository.fetch(job_url(fleet.settings.hub, job.id), commits[-1])
+    repository.fetch(job_url(fleet.settings.hub, job.id, "sha1"), commits[-1])
     repository.become(commits[-1])
     return repository.tree
 
@@ -98,7 +98,7 @@ def test_a_job_works_on_a_copy_and_each_entry_names_what_its_call_left(hubbed: F
     there = left_by(hubbed, job, tmp_path)
     assert (there / "a.txt").read_text() == "changed\n" and (there / "d/b").exists()
     assert hubbed.settings.hub is not None
-    url, branch = job_url(hubbed.settings.hub, job.id), f"swarm/{job.id}"
+    url, branch = job_url(hubbed.settings.hub, job.id, "sha1"), f"swarm/{job.id}"
     listed = subprocess.run(["git", "ls-remote", url, branch], check=True, capture_output=True, text=True).stdout
     assert listed.split() == [ran.commit, f"refs/heads/{branch}"]
     view = job.view()

@@ -90,8 +90,6 @@ STATES = {
     ),
     "SHA-256": State(
         f"{FIRST.replace('git init', 'git init --object-format=sha256')}{DIRTY}",
-        but="log blame diff changed",
-        branch="SHA-256",
     ),
     "replaced and grafted": State(
         f"{FIRST}git commit -qm third --allow-empty; git replace --graft HEAD HEAD~2 2>/dev/null{DIRTY}",

@@ -13,6 +13,7 @@ import pytest
 
 from swarm import Settings
 from swarm.workspace.checkouts import job_url, make_in_folder, open_checkout
+from swarm.workspace.git_command import form_of
 from swarm.workspace.histories import fetch_with_history, remove_histories
 from swarm.workspace.repository import Repository
 from swarm.workspace.upload import Upload, send_folder
@@ -25,12 +26,12 @@ def git(folder: Path, *words: str) -> str:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A repository with a history of files that do not compress."""
     need_program("git")
     top = tmp_path / "w"
     top.mkdir()
-    git(top, "init", "-q", "-b", "main")
+    git(top, "init", "-q", "-b", "main", f"--object-format={getattr(request, 'param', 'sha1')}")
     for number in range(4):
         (top / "a").write_bytes(os.urandom(100_000))
         git(top, "add", "-A")
@@ -47,12 +48,14 @@ def send(folder: Path, job: str) -> Upload:
 def bring(folder: Path, job: str, commit: str) -> Repository:
     """What another host makes of the job's files."""
     top, agent = folder.parent, f"agent-{job}"
-    repository = open_checkout(top / "checkouts", job, agent, top / "checkouts" / agent / folder.name)
-    fetch_with_history(top / "checkouts", repository, job_url(str(top / "hub"), job), commit, None)
+    form = form_of(commit)
+    repository = open_checkout(top / "checkouts", job, agent, top / "checkouts" / agent / folder.name, form)
+    fetch_with_history(top / "checkouts", repository, job_url(str(top / "hub"), job, form), commit, None)
     repository.become(commit)
     return repository
 
 
+@pytest.mark.parametrize("folder", ["sha1", "sha256"], indirect=True)
 def test_a_host_fetches_a_history_once_and_each_copy_has_all_of_it(folder: Path) -> None:
     first = bring(folder, "job-1", send(folder, "job-1").commit)
     (folder / "b").write_text("b")
@@ -86,7 +89,7 @@ def test_a_shallow_history_stays_shallow_and_one_that_is_refused_does_not_stop_a
     sent = send(shallow, "job-1")
     assert sent.warnings == []
     assert git(bring(shallow, "job-1", sent.commit).tree, "log") == git(shallow, "log")
-    make_in_folder(job_url(str(tmp_path / "hub"), "job-2"))
+    make_in_folder(job_url(str(tmp_path / "hub"), "job-2", "sha1"), "sha1")
     [there] = tmp_path.glob("hub/**/job-2.git")
     git(there, "config", "receive.shallowUpdate", "false")
     sent = send(shallow, "job-2")

@@ -337,7 +337,7 @@ rules:
         assert second.branch in gitea.branches() and len(list((tmp_path / "near/.repositories").iterdir())) == 1
 
 
-def test_a_path_and_a_shallow_history_work_and_a_folder_outside_is_refused(gitea: Forge, tmp_path: Path) -> None:
+def test_a_path_a_shallow_history_and_sha256_work_and_a_folder_outside_is_refused(gitea: Forge, tmp_path: Path) -> None:
     for number in range(5):
         gitea.commit(**{f"f{number}": "x\n"})
     git(gitea.clone, "tag", "-a", "v1", "-m", "one")
@@ -353,6 +353,11 @@ def test_a_path_and_a_shallow_history_work_and_a_folder_outside_is_refused(gitea
         assert git(gitea.bare, "rev-list", "--count", f"main..{view.branch}").strip() == "1"
         said = [entry.text for entry in fleet.swarm.journal(view.root_id) if isinstance(entry, ToolFinished)]
         assert said[0].strip() == "2"
+        new = gitea.folder / "new"
+        git(gitea.folder, "init", "-q", "-b", "main", "--object-format=sha256", "new")
+        git(new, "commit", "-qm", "first", "--allow-empty")
+        view = finish(fleet.swarm.submit("Do it", repo=str(new), **given))
+        assert git(new, "show", f"{view.branch}:WORK") == "work\n" and len(git(new, "rev-parse", "HEAD").strip()) == 64
         other = tmp_path / "other.git"
         git(tmp_path, "clone", "-q", "--bare", str(gitea.bare), str(other))
         for outside in (str(other), f"{gitea.folder.as_uri()}/%2e%2e/other.git"):

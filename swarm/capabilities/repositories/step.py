@@ -26,6 +26,7 @@ from swarm.permissions.arrivals import find_arrivals
 from swarm.runtime.steps import Again, Step, Turn
 from swarm.workspace.checkouts import job_url, make_in_folder, open_checkout
 from swarm.workspace.copies import Copies
+from swarm.workspace.git_command import form_of
 from swarm.workspace.histories import find_root, root_ref
 from swarm.workspace.merge import list_changes, read_blob
 from swarm.workspace.remotes import (
@@ -81,10 +82,10 @@ class RepositoryStep(Step):
     def _branch(self) -> str:
         return self._wanted.branch or f"swarm/{self.segment.spec.job_id}"
 
-    @property
-    def _repository(self) -> Repository:
+    def _open(self, commit: str) -> Repository:
+        """Return the repository of the agent's workspace, in the form of this commit of its history."""
         spec, checkouts = self.segment.spec, self.segment.settings.checkouts_folder()
-        return open_checkout(checkouts, spec.job_id, spec.agent_id, Path(spec.workspace))
+        return open_checkout(checkouts, spec.job_id, spec.agent_id, Path(spec.workspace), form_of(commit))
 
     # -- the beginning -------------------------------------------------------------------------------------
 
@@ -123,15 +124,16 @@ class RepositoryStep(Step):
         if site.name == LOCAL and (why := segment.ceiling.refuse_workspace(path_of(wanted.url), "here")):
             raise GitFailed(why, "denied")
         found = Found(wanted.commit, wanted.target) if wanted.commit else resolve(wanted.url, wanted.ref, site)
-        repository = self._repository
+        repository = self._open(found.commit)
         standing = fetch_beginning(segment.settings, repository, wanted.url, found, wanted.ref, site)
         base = begin(repository, standing, {"job": spec.job_id, "agent": spec.agent_id})
         if lack := find_lack(repository, base):
             self._tell("lacking", lack)
         if spec.files is not None and spec.is_carried:
-            url, token = job_url(spec.files.hub, spec.job_id), segment.settings.hub_token
+            form, token = form_of(base), segment.settings.hub_token
+            url = job_url(spec.files.hub, spec.job_id, form)
             token = token if spec.files.hub == segment.settings.hub else None
-            make_in_folder(url)
+            make_in_folder(url, form)
             root = find_root(repository, base)
             ref = f"refs/swarm/{spec.agent_id}/0-{base[:12]}"
             repository.push(url, base, ref, token, seconds=PUSH_SECONDS, also={root_ref(root): root})
@@ -144,7 +146,7 @@ class RepositoryStep(Step):
         known = self.segment.carried("instructions", Instructions, "the instruction files")
         if known is None:
             return ""
-        repository = self._repository
+        repository = self._open(base)
         repository.become(base)
         found = load_instructions(repository.tree, _NOWHERE, managed=_NOWHERE)
         return known.followed_by(found).model_dump_json() if found.text or found.rules else ""
@@ -259,7 +261,7 @@ class RepositoryStep(Step):
 
     def _make_commit(self, pushed: Pushed, snapshot: str) -> str:
         """Commit the work on the last pushed commit, else on the one that the job began from; empty if there is no work."""
-        spec, repository = self.segment.spec, self._repository
+        spec, repository = self.segment.spec, self._open(snapshot)
         job = self.segment.store.jobs.get(spec.job_id)
         base, head = spec.base, ""
         if pushed.commit and (repository.has(pushed.commit) or self._fetch_pushed(repository, pushed.commit)):
