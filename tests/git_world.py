@@ -10,8 +10,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from swarm import Settings
-from swarm.client.work import Work, keep_folder
+from swarm.client.work import Work
 from swarm.workspace.copies import Copies
+from swarm.workspace.upload import keep_folder
 from tests.needs import need_program
 
 JOB, AGENT = "job-1", "agent-1"
@@ -49,7 +50,8 @@ class World:
     def __init__(self, top: Path, folder: Path) -> None:
         need_program("git")
         self.folder, self.settings = folder, Settings(state_dir=top / "state", checkouts=top / "checkouts", hub=None)
-        self.base = keep_folder(self.settings, folder, JOB)
+        kept = keep_folder(self.settings, folder, JOB)
+        self.base, self.warnings = kept.commit, kept.warnings
         self.copies = Copies(self.settings.checkouts_folder(), JOB)
         self.copy = self.settings.checkouts_folder() / AGENT / folder.name
         self.copies.enter(AGENT, self.copy, [self.base])

@@ -9,12 +9,11 @@ from swarm.agent.needs import find_common_lack, needs_of
 from swarm.agent.spec import AgentSpec, Files
 from swarm.client.jobs import Job
 from swarm.client.prepared import PreparedJob
-from swarm.client.work import keep_folder
 from swarm.core.errors import IdempotencyConflict
 from swarm.core.ids import root_agent_id
 from swarm.core.settings import Settings
 from swarm.store.durable import Disk
-from swarm.workspace.upload import Upload, send_folder
+from swarm.workspace.upload import Upload, keep_folder, send_folder
 
 if TYPE_CHECKING:
     from swarm.client.swarm import Swarm
@@ -58,7 +57,7 @@ def keep_files(settings: Settings, folder: Path, files: Files | None, job_id: st
     """Keep the folder as the first commit of a job's copy, on the hub if there is one. Raises `GitFailed`."""
     if files is not None and files.hub:
         return send_folder(settings, folder, files.hub, job_id, root_agent_id(job_id))
-    return Upload(keep_folder(settings, folder, job_id), [])
+    return keep_folder(settings, folder, job_id)
 
 
 def wait_for_disk(swarm: Swarm) -> None:

@@ -25,7 +25,7 @@ from swarm.permissions.arrivals import find_arrivals, spread
 from swarm.store.store import Store
 from swarm.workspace.changes_applied import Change, ChangedMeanwhile
 from swarm.workspace.checkouts import job_url, open_folder, place_checkout
-from swarm.workspace.copies import ATTEMPTS, Copies
+from swarm.workspace.copies import ATTEMPTS, Copies, person_of
 from swarm.workspace.git_command import form_of
 from swarm.workspace.merge import (
     MergeResult,
@@ -92,21 +92,6 @@ class _TakeOver:
     applied: Applied
 
 
-def keep_folder(settings: Settings, folder: Path, job_id: str) -> str:
-    """Keep a person's folder as the first commit of a job's copy; returns the commit. Raises `GitFailed`."""
-    if not folder.is_dir():
-        raise GitFailed(f"{folder} no longer exists", "missing")
-    copies = Copies(settings.checkouts_folder(), job_id)
-    commit = copies.repository(_person(job_id), folder).begin({"job": job_id}).commit or ""
-    copies.name(_person(job_id), "base", commit)
-    return commit
-
-
-def _person(job_id: str) -> str:
-    """The name of the person's folder among the agents' folders."""
-    return f"{job_id}-person"
-
-
 class Work:
     """The work of one agent, for the person's folder or the one that `into` names. Every method raises `GitFailed`.
 
@@ -152,7 +137,7 @@ class Work:
     @property
     def _owner(self) -> str:
         mark = "" if self._into is None else f"-{hashlib.sha256(os.fsencode(self.folder)).hexdigest()[:12]}"
-        return _person(self.job.id) + mark
+        return person_of(self.job.id) + mark
 
     def diff(self, *, stat: bool = False) -> bytes:
         """The changes for a reader, as Git and the files have them: a patch, or with `stat` a line for each file."""

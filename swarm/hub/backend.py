@@ -18,7 +18,7 @@ _BUFFER_BYTES = 1 << 20
 _SETTINGS = {
     "core.hooksPath": os.devnull,
     "core.fsmonitor": "false",
-    "core.alternateRefsPrefixes": "refs/swarm/base",
+    "core.alternateRefsPrefixes": "refs/swarm/base refs/swarm/part",
     "core.fsync": "committed",
     "core.fsyncMethod": "batch",
     "gc.auto": "0",

@@ -23,6 +23,7 @@ from swarm.workspace.checkouts import (
 )
 from swarm.workspace.copies import Copies
 from swarm.workspace.git_command import call_git, form_of
+from swarm.workspace.repository import Repository
 
 FileSource = Literal["", "restore", "here"]
 """Restored files or the current folder; empty: restored, if they were kept."""
@@ -89,10 +90,10 @@ class Restoring:
         wanted = {old: given["base"] for old, given in layout.specs.items() if given.get("base")}
         if not wanted:
             return
-        copies = Copies(self._checkouts, self._job_id)
+        copies, repositories = Copies(self._checkouts, self._job_id), dict[str, Repository]()
         for old, commit in wanted.items():
             tree = Path(layout.specs[old]["workspace"])
-            open_folder(self._checkouts, self._job_id, self._ids[old], tree, form_of(commit))
+            repositories[old] = open_folder(self._checkouts, self._job_id, self._ids[old], tree, form_of(commit))
         for objects in self._lenders():
             lend_objects(copies.store, objects)
         for old, commit in wanted.items():
@@ -101,6 +102,7 @@ class Restoring:
                     f"the old files of {self._past.job_id} ({commit[:12]}) are no longer on this host"
                 )
             copies.name(self._ids[old], "base", commit)
+            repositories[old].keep_large(commit)
         call_git(copies.store, ["repack", "-a", "-d", "-q"])
         (copies.store / "objects/info/alternates").unlink(missing_ok=True)
 

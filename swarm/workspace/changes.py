@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 BIG_BYTES = 32 << 20
-"""A larger file is left out: every host that has the workspace would hold each of its versions."""
+"""A larger file is held in parts: every host that has the workspace would hold each of its versions whole."""
+MOST_BYTES = 256 << 20
+"""A larger file is left out."""
 _IGNORED_BY_HFS = dict.fromkeys([*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF])
 
 
@@ -28,6 +30,8 @@ class Changes:
 
     taken: dict[bytes, tuple[int, int] | None] = field(default_factory=dict)
     """Path → size and modification time (ns) when it was seen; None: the file is gone."""
+    large: dict[bytes, tuple[int, int]] = field(default_factory=dict)
+    """Files to add in parts: as `taken`."""
     hidden: list[bytes] = field(default_factory=list)
     """Known files that are now a folder, a pipe, or beyond a symbolic link: they no longer belong to the workspace."""
     left_out: dict[bytes, str] = field(default_factory=dict)
@@ -88,8 +92,8 @@ def _sort_one(root: bytes, path: bytes, found: Changes) -> None:
         found.taken[path] = None
         return
     regular = stat.S_ISREG(seen.st_mode)
-    if regular and seen.st_size > BIG_BYTES:
-        found.left_out[path] = f"it has {seen.st_size:,} bytes, more than {BIG_BYTES >> 20} MiB"
+    if regular and seen.st_size > MOST_BYTES:
+        found.left_out[path] = f"it has {seen.st_size:,} bytes, more than {MOST_BYTES >> 20} MiB"
     elif regular and not os.access(full, os.R_OK):
         found.left_out[path] = "it cannot be read"
     elif stat.S_ISLNK(seen.st_mode) and os.path.basename(path).lower() == b".gitmodules":
@@ -97,7 +101,8 @@ def _sort_one(root: bytes, path: bytes, found: Changes) -> None:
     elif not (regular or stat.S_ISLNK(seen.st_mode)):
         found.hidden.append(path)
     else:
-        found.taken[path] = (seen.st_size, seen.st_mtime_ns)
+        held = found.large if regular and seen.st_size > BIG_BYTES else found.taken
+        held[path] = (seen.st_size, seen.st_mtime_ns)
 
 
 def _is_beyond_link(root: bytes, folder: bytes, through: dict[bytes, bool]) -> bool:

@@ -11,7 +11,7 @@ import contextlib
 import os
 import secrets
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from swarm.core.errors import ToolError
 from swarm.workspace.files import opened_folder, replace_file
 
 LINK, SUBMODULE = "120000", "160000"
-_EXECUTABLE = "100755"
+EXECUTABLE = "100755"
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,10 @@ def seen_times(folder: Path, changes: Sequence[Change]) -> dict[str, int | None]
 
 
 def apply_changes(
-    folder: Path, changes: Sequence[Change], seen: dict[str, int | None], content_of: Callable[[Change], bytes]
+    folder: Path,
+    changes: Sequence[Change],
+    seen: dict[str, int | None],
+    content_of: Callable[[Change], Iterable[bytes]],
 ) -> None:
     """Make each path as in the new tree; `seen` are the times that they must still have.
 
@@ -92,7 +95,7 @@ def _remove(folder: Path, change: Change, seen: int | None) -> None:
             above.rmdir()
 
 
-def _put(folder: Path, change: Change, seen: int | None, content: bytes) -> None:
+def _put(folder: Path, change: Change, seen: int | None, content: Iterable[bytes]) -> None:
     path = folder / change.path
     was_link = change.old_mode == LINK
     if change.new_mode == LINK or was_link:
@@ -104,23 +107,23 @@ def _put(folder: Path, change: Change, seen: int | None, content: bytes) -> None
         replace_file(folder, path, content, seen_mtime_ns=seen, durable=False)
     except ToolError as error:
         raise (error if _time_of(path) == seen else ChangedMeanwhile([change.path])) from error
-    if (change.new_mode == _EXECUTABLE) != (change.old_mode == _EXECUTABLE):
+    if (change.new_mode == EXECUTABLE) != (change.old_mode == EXECUTABLE):
         with opened_folder(folder, path.parent) as parent:
             mode = stat.S_IMODE(os.stat(path.name, dir_fd=parent, follow_symlinks=False).st_mode)
-            executable = mode | (mode & 0o444) >> 2 if change.new_mode == _EXECUTABLE else mode & ~0o111
+            executable = mode | (mode & 0o444) >> 2 if change.new_mode == EXECUTABLE else mode & ~0o111
             os.chmod(path.name, executable, dir_fd=parent)
 
 
-def _swap(folder: Path, path: Path, change: Change, seen: int | None, content: bytes) -> None:
+def _swap(folder: Path, path: Path, change: Change, seen: int | None, content: Iterable[bytes]) -> None:
     """Put a link in the place of anything, or a file in the place of a link."""
     temporary = f".swarm-{secrets.token_hex(8)}.tmp"
     with opened_folder(folder, path.parent, create=True) as parent:
         if change.new_mode == LINK:
-            os.symlink(os.fsdecode(content), temporary, dir_fd=parent)
+            os.symlink(os.fsdecode(b"".join(content)), temporary, dir_fd=parent)
         else:
-            mode = 0o777 if change.new_mode == _EXECUTABLE else 0o666
+            mode = 0o777 if change.new_mode == EXECUTABLE else 0o666
             with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode, dir_fd=parent), "wb") as file:
-                file.write(content)
+                file.writelines(content)
         if _time_of(path) != seen:
             os.unlink(temporary, dir_fd=parent)
             raise ChangedMeanwhile([change.path])

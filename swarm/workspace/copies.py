@@ -18,7 +18,8 @@ from swarm.core.errors import GitFailed
 from swarm.workspace.changes_applied import ChangedMeanwhile, apply_changes, seen_times
 from swarm.workspace.checkouts import open_folder, place_store
 from swarm.workspace.git_command import call_git, has_commit
-from swarm.workspace.merge import list_changes, read_blob
+from swarm.workspace.large import read_content
+from swarm.workspace.merge import list_changes
 from swarm.workspace.repository import Repository
 
 ATTEMPTS = 4
@@ -40,6 +41,11 @@ def plan_copies(checkouts: Path) -> CopyPlan:
     if shutil.which("git") is None:
         return CopyPlan(missing="git is not on the PATH of the worker.")
     return CopyPlan(checkouts)
+
+
+def person_of(job_id: str) -> str:
+    """Return the name of the person's folder among the agents' folders."""
+    return f"{job_id}-person"
 
 
 class Copies:
@@ -121,7 +127,7 @@ class Copies:
             return in_the_way
         if (again := repository.snapshot(ours, {"kept": "while merging"}).commit) is not None:
             raise ChangedMeanwhile(sorted(repository.changed_paths(ours, again)))
-        apply_changes(repository.tree, changes, seen, lambda change: read_blob(self.store, change.new_id))
+        apply_changes(repository.tree, changes, seen, lambda change: read_content(self.store, change.new_id))
         # The new state of the folder; concurrent changes of others come with the next commit.
         repository.snapshot(merged, {"kept": "after merging"})
         return []

@@ -15,7 +15,7 @@ import os
 import secrets
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from swarm.core.errors import ToolError
@@ -108,9 +108,9 @@ def _locked(folder: int, name: str) -> Iterator[None]:
 
 
 def replace_file(
-    workspace: Path, path: Path, content: bytes, *, seen_mtime_ns: int | None, durable: bool = True
+    workspace: Path, path: Path, content: bytes | Iterable[bytes], *, seen_mtime_ns: int | None, durable: bool = True
 ) -> int:
-    """Write `content` at the resolved `path` and return its mtime in ns; `durable`: it is on the disk then.
+    """Write `content`, which may come in chunks, at the resolved `path`; return its mtime in ns; `durable`: it is on the disk then.
 
     `seen_mtime_ns` is the required mtime of the file; None requires that no file exists. Keeps the mode and,
     where allowed, the owner of a file that is replaced. Raises `ToolError`, leaving everything as it was.
@@ -120,7 +120,8 @@ def replace_file(
         with _opened_folder(workspace, path.parent, create=True) as folder, _locked(folder, name):
             before = _status(folder, path.name)
             _require_unchanged(name, before, seen_mtime_ns)
-            return _swap_in(folder, path.name, content, before, durable=durable)
+            chunks = [content] if isinstance(content, bytes) else content
+            return _swap_in(folder, path.name, chunks, before, durable=durable)
     except OSError as error:
         raise _failure("write", workspace, path, error) from error
 
@@ -156,12 +157,12 @@ def _require_unchanged(name: str, before: os.stat_result | None, seen_mtime_ns: 
         raise ToolError(f"{name} has changed since you read it; Read it again, then repeat the change")
 
 
-def _swap_in(folder: int, name: str, content: bytes, before: os.stat_result | None, *, durable: bool) -> int:
+def _swap_in(folder: int, name: str, content: Iterable[bytes], before: os.stat_result | None, *, durable: bool) -> int:
     temporary = f".swarm-{secrets.token_hex(8)}.tmp"
     opened = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=folder)
     try:
         with open(opened, "wb") as file:
-            file.write(content)
+            file.writelines(content)
             file.flush()
             if before is not None:
                 with contextlib.suppress(PermissionError):

@@ -12,7 +12,7 @@ import re
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -41,10 +41,13 @@ _CONFIG = {
 }
 
 
-def make_inner(git_dir: Path, tree: Path, standing: Standing, author: str, absent: Sequence[str] = ()) -> None:
+def make_inner(
+    git_dir: Path, tree: Path, standing: Standing, author: str, *, absent: Collection[str], large: Collection[bytes]
+) -> None:
     """Put a Git folder with this history into a copy, instead of any other; `author` is an agent's id. Raises `GitFailed`.
 
-    Git does not miss the `absent` files of the history: it takes the copy for a sparse checkout.
+    Git does not miss the `absent` files of the history: it takes the copy for a sparse checkout. `large` files have pointers in the
+    git folder's index, which are nothing to this Git.
     The files must be those of the git folder's index: so Git need not read them to tell which differ from the history.
     """
     new, old = git_dir / f"inner-{secrets.token_hex(8)}", git_dir / f"inner-{secrets.token_hex(8)}"
@@ -60,6 +63,10 @@ def make_inner(git_dir: Path, tree: Path, standing: Standing, author: str, absen
         (new / "packed-refs").write_text("".join(_write_refs(git_dir, standing)))
         (new / "HEAD").write_text(f"{standing.head}\n")
         shutil.copyfile(git_dir / "index", new / "index")
+        if large:
+            given = b"".join(path + b"\0" for path in large)
+            forget = ["update-index", "-z", "--force-remove", "--stdin"]
+            call_git(git_dir, forget, tree=tree, index=new / "index", stdin=given)
         call_git(git_dir, ["read-tree", "-m", standing.commit], tree=tree, index=new / "index")
         if absent:
             given = b"".join(os.fsencode(path) + b"\0" for path in absent)

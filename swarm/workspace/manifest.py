@@ -14,7 +14,7 @@ from pathlib import Path
 from swarm.core.errors import ToolError
 from swarm.core.secrets import holds_secret
 from swarm.workspace.files import open_file
-from swarm.workspace.origin import list_ignored, list_untracked
+from swarm.workspace.origin import list_ignored, list_special, list_untracked
 from swarm.workspace.repository import Repository
 
 REMEMBERED = "secrets-allowed"
@@ -43,9 +43,9 @@ def survey(folder: Path) -> Manifest:
     """List the files of a folder. Nothing is kept or sent. Raises `GitFailed`."""
     with tempfile.TemporaryDirectory(prefix="swarm-survey-") as place:
         found = Repository.make(Path(place, "git"), folder).survey()
-    goes = sorted(os.fsdecode(path) for path, seen in found.taken.items() if seen is not None)
+    goes = sorted(os.fsdecode(path) for path, seen in {**found.taken, **found.large}.items() if seen is not None)
     stays = {os.fsdecode(path): reason for path, reason in found.left_out.items()}
-    stays |= dict.fromkeys(set(list_ignored(folder)) - set(goes), "ignored")
+    stays |= list_special(folder) | dict.fromkeys(set(list_ignored(folder)) - set(goes), "ignored")
     return Manifest(goes, stays, find_secrets(folder, goes))
 
 

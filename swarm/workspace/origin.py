@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -25,6 +26,7 @@ _ID = re.compile(OBJECT_ID)
 _BRANCH = re.compile(r"refs/heads/(?!.*(\.\.|//|@\{|\.lock(/|$)))[\w][\w./@+#=-]{0,200}")
 _MOST_BRANCHES, _MOST_TAGS = 50, 100
 _MOST_BYTES = 1 << 20
+_MOST_SPECIAL = 100
 _SAFE_SETTINGS = ("core.autocrlf", "core.eol", "core.ignorecase", "core.precomposeunicode", "diff.renames")
 """Settings that change what Git says about unchanged files, and that name no program."""
 
@@ -139,6 +141,23 @@ def list_ignored(folder: Path) -> list[str]:
     return [] if git is None or is_ignored(folder, git) else _split(ask(git, folder, *words))
 
 
+def list_special(folder: Path) -> dict[str, str]:
+    """List what Git does not see in a folder, at most a hundred: path → what it is. Ignored ones are not listed."""
+    found, todo = dict[str, str](), [os.fspath(folder)]
+    while todo:
+        with suppress(OSError), os.scandir(todo.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    todo += [entry.path] if entry.name != ".git" else []
+                elif not entry.is_file(follow_symlinks=False) and not entry.is_symlink():
+                    mode = entry.stat(follow_symlinks=False).st_mode
+                    what = "pipe" if stat.S_ISFIFO(mode) else "socket" if stat.S_ISSOCK(mode) else "device"
+                    found[os.path.relpath(entry.path, folder)] = f"it is a {what}"
+    git = find_git(folder) if found else None
+    some = sorted(found.items())[:_MOST_SPECIAL]
+    return {path: what for path, what in some if git is None or not is_ignored(folder / path, git)}
+
+
 def list_dirty(folder: Path) -> list[str] | None:
     """List a folder's tracked files that its repository takes for changed since its commit; None without one."""
     git, found = find_git(folder), dict(settings_in_effect(folder))
@@ -161,7 +180,7 @@ def _split(listed: bytes | None) -> list[str]:
 
 
 def is_ignored(folder: Path, git: GitFolders) -> bool:
-    """Whether a repository ignores the whole folder: someone who names such a workspace means its files."""
+    """Whether a repository ignores a file or the whole folder: someone who names such a workspace means its files."""
     inner = str(folder.relative_to(git.top))
     return folder != git.top and ask(git, git.top, "check-ignore", "-q", "--", inner) is not None
 

@@ -20,6 +20,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,9 @@ from swarm.workspace.changes import Changes, LeftOut, is_empty, look, sort_chang
 from swarm.workspace.files import opened_folder
 from swarm.workspace.git_command import OBJECT_ID, Form, SiteToken, call_git, has_commit, locked, make_git_folder
 from swarm.workspace.inner import make_inner
-from swarm.workspace.origin import list_dirty, list_held, read_copy
+from swarm.workspace.large import LargeFiles, find_pointers, find_store, note_pointers
+from swarm.workspace.origin import list_dirty, list_held, list_special, read_copy
+from swarm.workspace.parts import fetch_parts, keep_parts, push_parts
 from swarm.workspace.workspace_history import WorkspaceHistory
 
 ROUNDS = 4
@@ -60,6 +63,7 @@ class Repository:
         self.git_dir, self.tree, self._owner = git_dir, tree, owner
         self._tip_file = git_dir / "swarm-tip"
         self.history = WorkspaceHistory(git_dir, tree, is_copy=bool(owner))
+        self._large = LargeFiles(git_dir, tree)
 
     @classmethod
     def make(cls, git_dir: Path, tree: Path, *, owner: str = "", form: Form = "sha1") -> Repository:
@@ -140,7 +144,8 @@ class Repository:
             standing = self.history.start(tree, standing.rules)
         told = {**about, "git": standing.as_record(), "dirty": list_dirty(self.tree) if history else None}
         commit = self.commit_tree(tree, standing.tips, told)
-        return Snapshot(commit, took.left_out, took.unsettled)
+        special = [LeftOut(path, what) for path, what in list_special(self.tree).items()]
+        return Snapshot(commit, [*took.left_out, *special], took.unsettled)
 
     def _take_in(self, lock: int) -> Changes:
         """Update the index from the workspace; files in the returned `taken` are still changing."""
@@ -155,7 +160,8 @@ class Repository:
                 time.sleep(SETTLE_SECONDS)
                 continue
             root = os.fsencode(self.tree)
-            restless = {path: seen for path, seen in found.taken.items() if look(os.path.join(root, path)) != seen}
+            read = {**found.taken, **found.large}
+            restless = {path: seen for path, seen in read.items() if look(os.path.join(root, path)) != seen}
             found.taken = {path: seen for path, seen in restless.items() if seen is not None}
             if not found.taken:
                 break
@@ -175,13 +181,18 @@ class Repository:
             listed = [inner for path in listed for inner in (self._enter(path) if path.endswith(b"/") else [path])]
         else:
             listed = self._list("--modified", "--deleted")
+        listed += self._large.list_changed()
         if not included and held is None:
-            return sort_changes(self.tree, dict.fromkeys(listed))
+            found = sort_changes(self.tree, dict.fromkeys(listed))
+            self._large.leave_out(found)
+            return found
         known, wanted = set(self._list("--cached")), {*included, *(held or ())}
         found = sort_changes(self.tree, dict.fromkeys([*listed, *sorted(wanted - known)]))
         if held is not None:
             found.hidden += sorted(known - wanted)
             found.taken = {path: seen for path, seen in found.taken.items() if path in wanted}
+            found.large = {path: seen for path, seen in found.large.items() if path in wanted}
+        self._large.leave_out(found)
         return found
 
     def _list_included(self) -> list[bytes]:
@@ -203,14 +214,20 @@ class Repository:
 
     def _update(self, found: Changes, lock: int) -> None:
         held = self._held(found.left_out) if found.left_out else []
-        if found.taken or found.hidden or held:
+        gone = [*found.hidden, *held, *self._large.list_known(found.taken)]
+        if found.taken or found.large or gone:
             # From here on the index is ahead of any commit.
             self._tip_file.unlink(missing_ok=True)
-        if gone := [*found.hidden, *held]:
-            self._git("update-index", "-z", "--force-remove", "--stdin", stdin=_listed(gone), lock=lock)
+        self._remove_entries(gone, lock)
         if found.taken:
             take = ("update-index", "-z", "--add", "--remove", "--replace", "--stdin")
             self._git(*take, stdin=_listed(found.taken), lock=lock)
+        self._large.take(found.large, keep=(lock,))
+
+    def _remove_entries(self, paths: Sequence[bytes], lock: int) -> None:
+        if paths:
+            self._git("update-index", "-z", "--force-remove", "--stdin", stdin=_listed(paths), lock=lock)
+            self._large.drop(paths)
 
     def _held(self, paths: Iterable[bytes]) -> list[bytes]:
         """Return the paths that the index has, and that a snapshot can no longer hold."""
@@ -233,14 +250,20 @@ class Repository:
                 # Its rules say which files are not removed.
                 self.history.note(self.history.at(commit))
             self._tip_file.unlink(missing_ok=True)
-            was_empty = is_empty(self.tree)
+            was_empty, pointers = is_empty(self.tree), self._large.find(commit)
             try:
+                others = self._large.list_differing(pointers)
+                for path in others:
+                    self._remove(self.tree / os.fsdecode(path))
+                self._remove_entries(others, lock)
                 self._git("read-tree", "--reset", "-u", commit, lock=lock)
             except GitFailed as error:
                 if error.trouble != "failed":
                     raise
                 (self.git_dir / "index").unlink(missing_ok=True)
+                self._large.drop_all()
                 self._git("read-tree", "--reset", "-u", commit, lock=lock)
+            self._large.write(pointers, keep=(lock,))
             # Removing a `.gitignore` reveals the files that it hid. An empty folder had no other files.
             for _ in range(0 if was_empty else ROUNDS):
                 if not self._remove_others():
@@ -248,12 +271,14 @@ class Repository:
             standing = self.history.known()
             if self._owner and standing.commit:
                 absent = self.history.list_absent(standing, commit)
-                make_inner(self.git_dir, self.tree, standing, self._owner, absent)
+                make_inner(self.git_dir, self.tree, standing, self._owner, absent=absent, large=pointers)
             self._set_tip(commit)
 
     def _unlike(self) -> bool:
         found, known = self._look(), self.history.known()
-        return bool(found.taken or found.hidden or (self._owner and read_copy(self.tree, known) != known))
+        return bool(
+            found.taken or found.large or found.hidden or (self._owner and read_copy(self.tree, known) != known)
+        )
 
     def _remove_others(self) -> bool:
         others = list(sort_changes(self.tree, self._list("--others", "--exclude-standard")).taken)
@@ -289,6 +314,8 @@ class Repository:
     def commit_tree(self, tree: str, parents: Sequence[str], about: Mapping[str, Any]) -> str:
         """Make a commit of an existing tree and return its id. No file and no ref changes."""
         ancestry = [word for parent in parents for word in ("-p", parent)]
+        if large := find_pointers(find_store(self.git_dir), tree):
+            about = {**about, "large": large}
         message = json.dumps(about, ensure_ascii=True).encode()
         return self._git("commit-tree", tree, *ancestry, "-F", "-", stdin=message, work=False).decode().strip()
 
@@ -350,6 +377,8 @@ class Repository:
 
         Raises `GitFailed`: `refused` if the ref names another commit.
         """
+        if large := self.list_parts(commit):
+            push_parts(self.git_dir, url, large, token, seconds)
         # An empty lease requires that the ref does not exist.
         refs = {ref: commit, **(also or {})}
         command = ["push", "-q", "--porcelain", "--no-verify", f"--force-with-lease={ref}:", url]
@@ -399,6 +428,7 @@ class Repository:
         if is_commit:
             _check_commit(ref_or_commit)
         if is_commit and not anew and self.has(ref_or_commit):
+            self._fetch_large(url, ref_or_commit, token, seconds)
             return ref_or_commit
         kept = "refs/swarm/fetched" if is_commit else ref_or_commit
         # Git searches packs before single objects, one of which may be half-written.
@@ -414,7 +444,33 @@ class Repository:
             f"+{ref_or_commit}:{kept}",
         )
         call_git(self.git_dir, command, token=token, seconds=seconds)
-        return self._git("rev-parse", "--verify", "-q", kept, work=False).decode().strip()
+        commit = self._git("rev-parse", "--verify", "-q", kept, work=False).decode().strip()
+        self._fetch_large(url, commit, token, seconds, anew=anew)
+        return commit
+
+    def _fetch_large(
+        self, url: str, commit: str, token: str | SiteToken | None, seconds: float, *, anew: bool = False
+    ) -> None:
+        if large := self._told_large(commit):
+            fetch_parts(self.git_dir, url, chain.from_iterable(large.values()), token, seconds, anew=anew)
+            note_pointers(find_store(self.git_dir), large)
+
+    def _told_large(self, commit: str) -> dict[str, list[str]]:
+        large: dict[str, list[str]] = self.about(commit).get("large", {})
+        for name in chain(large, *large.values()):
+            _check_commit(name)
+        return large
+
+    def keep_large(self, commit: str) -> None:
+        """Keep the large files of another store's commit, which this one borrows from. Raises `GitFailed`."""
+        if large := self._told_large(commit):
+            store = find_store(self.git_dir)
+            note_pointers(store, large)
+            keep_parts(store, chain.from_iterable(large.values()))
+
+    def list_parts(self, commit: str) -> list[str]:
+        """The parts of a commit's large files."""
+        return list(chain.from_iterable(find_pointers(find_store(self.git_dir), commit).values()))
 
     # -- within --------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from swarm.workspace.changes_applied import SUBMODULE, Change
 from swarm.workspace.clean import put_files
 from swarm.workspace.copies import Copies
 from swarm.workspace.git_command import call_git, write_object
+from swarm.workspace.large import unwrap
 from swarm.workspace.merge import change_tree, list_changes
 from swarm.workspace.repository import Repository
 
@@ -68,7 +69,7 @@ class Result:
         began_in_folder = self.repository.history.began_in_folder(self.base)
 
         def put(tree: str, changes: Sequence[Change]) -> str:
-            fitting = [one for one in changes if not f"{one.path}/".startswith(modules)]
+            fitting = unwrap(store, [one for one in changes if not f"{one.path}/".startswith(modules)])
             if began_in_folder:
                 return put_files(store, self.repository.git_dir, tree, fitting, place, settings)
             return change_tree(store, tree, fitting, place)

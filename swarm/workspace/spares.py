@@ -99,6 +99,8 @@ def _move(folder: Path, spare: Path, repository: Repository) -> bool:
     own = folder / f".{secrets.token_hex(8)}"
     # One of two competing processes gets it.
     spare.rename(own)
+    with suppress(FileNotFoundError):
+        (own / "git/swarm-large").rename(repository.git_dir / "swarm-large")
     # Missing files of an index are made; files without an index could remain.
     (own / "git/index").rename(repository.git_dir / "index")
     repository.tree.rmdir()

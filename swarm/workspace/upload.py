@@ -1,4 +1,4 @@
-"""A person's folder at a job's beginning: one commit, at the hub before the job exists."""
+"""A person's folder at a job's beginning: one commit, on this host or at the hub before the job exists."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from swarm.core.errors import GitFailed
 from swarm.core.settings import Settings
 from swarm.workspace.checkouts import base_url, job_url, make_in_folder, open_snapshots
+from swarm.workspace.copies import Copies, person_of
 from swarm.workspace.git_command import form_of
 from swarm.workspace.histories import find_root, root_ref
 from swarm.workspace.repository import Repository, Snapshot
@@ -21,11 +22,21 @@ _SHOWN = 10
 
 @dataclass(frozen=True)
 class Upload:
-    """The hub's commit of a folder."""
+    """The commit of a folder."""
 
     commit: str
     warnings: list[str]
     """Files that the commit lacks, and why."""
+
+
+def keep_folder(settings: Settings, folder: Path, job_id: str) -> Upload:
+    """Keep the folder's current files for copies on this host. Raises `GitFailed`."""
+    if not folder.is_dir():
+        raise GitFailed(f"{folder} no longer exists", "missing")
+    copies = Copies(settings.checkouts_folder(), job_id)
+    took = copies.repository(person_of(job_id), folder).begin({"job": job_id})
+    copies.name(person_of(job_id), "base", took.commit or "")
+    return Upload(took.commit or "", _explain(folder, took, "not in copies of"))
 
 
 def send_folder(settings: Settings, folder: Path, hub: str, job_id: str, agent_id: str) -> Upload:
@@ -48,7 +59,7 @@ def send_folder(settings: Settings, folder: Path, hub: str, job_id: str, agent_i
             f"the files of {folder} could not be sent to the hub {hub}, and nothing was submitted: {error}",
             error.trouble,
         ) from error
-    return Upload(took.commit or "", [*_explain(folder, took), *warnings])
+    return Upload(took.commit or "", [*_explain(folder, took, "not carried from"), *warnings])
 
 
 def _send(repository: Repository, hub: str, job_id: str, agent_id: str, commit: str, token: str | None) -> None:
@@ -70,6 +81,7 @@ def _share_base(repository: Repository, url: str, commit: str, token: str | None
         near = known and len(repository.changed_paths(known, commit)) <= NEAR_FILES
         # A base without the history would have each job send it.
         near = near and repository.count_between(known, commit) <= NEAR_FILES
+        near = near and set(repository.list_parts(commit)) <= set(repository.list_parts(known))
         # Every push lists each base, so there should be few.
         if near and repository.find(url, f"refs/swarm/base/{known}", token) == known:
             return
@@ -77,10 +89,10 @@ def _share_base(repository: Repository, url: str, commit: str, token: str | None
     noted.write_text(f"{commit}\n")
 
 
-def _explain(folder: Path, took: Snapshot) -> list[str]:
+def _explain(folder: Path, took: Snapshot, what: str) -> list[str]:
     told = [f"{one.path} ({one.reason})" for one in took.left_out]
     more = f" and {len(told) - _SHOWN:,} more" if len(told) > _SHOWN else ""
-    left = [f"not carried from {folder}: {', '.join(told[:_SHOWN])}{more}"] if told else []
+    left = [f"{what} {folder}: {', '.join(told[:_SHOWN])}{more}"] if told else []
     if took.unsettled:
         left.append(f"something writes to {', '.join(took.unsettled[:_SHOWN])}; the job may have begun with half of it")
     return left

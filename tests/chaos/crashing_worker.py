@@ -29,7 +29,7 @@ class Order:
 
     step: str
     """A step of the store (`claim`, `append`, `spawn`, …), `complete`: the call of the model, or one of what is done with copies: `enter`,
-    `carry_over` and, in the middle of that, `read_blob`; or one of a workspace's `Repository`."""
+    `carry_over` and, in the middle of that, `read_content`; or one of a workspace's `Repository`."""
     when: str
     kind: str | None = None
     """`append` only: the kind of its first entry, or of the one that is written with a reply."""
@@ -103,7 +103,7 @@ def install() -> None:
 
     for step in ("enter", "carry_over"):
         setattr(copies.Copies, step, _crashing(step, getattr(copies.Copies, step)))
-    copies.read_blob = _crashing("read_blob", copies.read_blob)
+    copies.read_content = _crashing("read_content", copies.read_content)
     for part, steps in (
         (AgentStore, ("claim", "reserve", "spawn", "park", "hand_over", "finish", "cancel")),
         (JobStore, ("submit",)),

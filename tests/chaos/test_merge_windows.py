@@ -50,7 +50,7 @@ RULES = [
         Order("enter", "after", depth=None),
         Order("finish", "before", depth=1),
         Order("carry_over", "before"),
-        Order("read_blob", "before"),
+        Order("read_content", "before"),
         Order("carry_over", "after"),
         Order("append", "after", kind="tool_finished", depth=0),
     ],

@@ -125,10 +125,16 @@ def test_the_files_that_would_go_are_listed_and_a_secret_is_asked_about_once(hom
     for name, text in files.items():
         (folder / name).write_text(text)
     git(folder, "add", "tracked", home=home)
-    subprocess.run(["truncate", "-s", "33M", str(folder / "large")], check=True)
+    subprocess.run(["truncate", "-s", "257M", str(folder / "large")], check=True)
+    os.mkfifo(folder / "pipe")
+    os.mkfifo(folder / "out/pipe")
     found = survey(folder)
     assert found.goes == [".env", ".env.example", ".gitignore", "conf", "tracked"]
-    assert found.stays == {"out/": "ignored", "large": "it has 34,603,008 bytes, more than 32 MiB"}
+    assert found.stays == {
+        "out/": "ignored",
+        "large": "it has 269,484,032 bytes, more than 256 MiB",
+        "pipe": "it is a pipe",
+    }
     assert found.secrets == {".env": "its name", "conf": "its content"}
     job: Any = SimpleNamespace(spec=SimpleNamespace(is_carried=True, repository=None), folder=folder)
     settings = Settings(state_dir=state)

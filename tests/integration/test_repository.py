@@ -100,7 +100,7 @@ def test_what_is_ignored_stays_behind_unless_it_is_held_already(own: Repository,
 
 
 def test_what_is_left_out_is_named_with_its_reason(own: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(changes, "BIG_BYTES", 1 << 20)
+    monkeypatch.setattr(changes, "MOST_BYTES", 1 << 20)
     tree = own.tree
     (tree / "small").write_text("x")
     (tree / "big").write_bytes(b"x" * (1 << 20) + b"x")
@@ -132,7 +132,7 @@ def test_what_is_left_out_is_named_with_its_reason(own: Repository, monkeypatch:
 def test_a_file_that_outgrows_the_limit_is_left_out_and_stays_here(
     own: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(changes, "BIG_BYTES", 1 << 20)
+    monkeypatch.setattr(changes, "MOST_BYTES", 1 << 20)
     (own.tree / "log").write_text("x")
     first = snap(own)
     (own.tree / "log").write_bytes(b"x" * (2 << 20))
