@@ -19,6 +19,8 @@ _SETTINGS = {
     "core.hooksPath": os.devnull,
     "core.fsmonitor": "false",
     "core.alternateRefsPrefixes": "refs/swarm/base refs/swarm/part",
+    # Comparing large objects with each other would take longer than sending them.
+    "core.bigFileThreshold": "2m",
     "core.fsync": "committed",
     "core.fsyncMethod": "batch",
     "gc.auto": "0",

@@ -85,12 +85,12 @@ def _parts_of(store: Path, pointer: str) -> list[str]:
 
 
 @dataclass(frozen=True)
-class _Held:
-    """A large file that the index has."""
+class _LargeFile:
+    """A file as it was read or made."""
 
     pointer: str
     seen: tuple[int, int]
-    """Its size and modification time (ns) when it was read or made."""
+    """Size and modification time (ns) at that moment."""
 
 
 class LargeFiles:
@@ -104,13 +104,13 @@ class LargeFiles:
     def _store(self) -> Path:
         return find_store(self._git_dir)
 
-    def _known(self) -> dict[bytes, _Held]:
+    def _known(self) -> dict[bytes, _LargeFile]:
         with suppress(OSError, ValueError, TypeError):
             held: dict[str, tuple[str, int, int]] = json.loads(self._file.read_text())
-            return {os.fsencode(path): _Held(one, (size, time)) for path, (one, size, time) in held.items()}
+            return {os.fsencode(path): _LargeFile(one, (size, time)) for path, (one, size, time) in held.items()}
         return {}
 
-    def _note(self, known: Mapping[bytes, _Held]) -> None:
+    def _note(self, known: Mapping[bytes, _LargeFile]) -> None:
         if not known:
             self._file.unlink(missing_ok=True)
             return
@@ -126,7 +126,7 @@ class LargeFiles:
         return look(os.path.join(os.fsencode(self._tree), path))
 
     def leave_out(self, found: Changes) -> None:
-        """Leave out the largest of new and changed large files that do not fit beside the others."""
+        """Leave out large files, the largest first, that do not fit beside the others."""
         known = self._known() if found.large else {}
         room = ALL_BYTES - sum(one.seen[0] for path, one in known.items() if path not in found.large)
         for path, (size, _) in sorted(found.large.items(), key=lambda one: one[1]):
@@ -143,7 +143,7 @@ class LargeFiles:
             parts = store_parts(self._store, _read_chunks(self._tree, full))
             pointer = write_object(self._store, "blob", _HEAD + "".join(f"{part}\n" for part in parts).encode())
             note_pointers(self._store, {pointer: parts})
-            known[path] = _Held(pointer, seen)
+            known[path] = _LargeFile(pointer, seen)
             # First the note: a file that the note lacks and the index has would never be looked at.
             self._note(known)
             mode = EXECUTABLE if os.lstat(full).st_mode & 0o100 else "100644"
@@ -157,7 +157,7 @@ class LargeFiles:
         call_git(self._git_dir, command, tree=self._tree, stdin=given, keep=keep)
 
     def drop(self, paths: Iterable[bytes]) -> None:
-        """Forget files that are no longer large, or gone; those that are neither stay."""
+        """Forget files that are no longer large, or gone."""
         known = self._known()
         gone = set(paths)
         if gone & known.keys():
@@ -173,7 +173,7 @@ class LargeFiles:
         return [path for path in paths if path in known]
 
     def list_differing(self, pointers: Mapping[bytes, str]) -> list[bytes]:
-        """List large files of the workspace that are not, or no longer, those of these pointers."""
+        """List large files of the workspace that differ from these pointers."""
         return [
             path
             for path, one in self._known().items()
@@ -201,7 +201,7 @@ class LargeFiles:
                 replace_file(self._tree, full, read_content(self._store, pointer), seen_mtime_ns=found, durable=False)
             except (OSError, ToolError) as error:
                 raise GitFailed(f"{full} cannot be written: {error}", "failed") from error
-            known[path] = _Held(pointer, self._look(path) or (0, 0))
+            known[path] = _LargeFile(pointer, self._look(path) or (0, 0))
             self._note(known)
         if pointers:
             self._leave_alone(pointers, keep)

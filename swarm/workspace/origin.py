@@ -142,7 +142,7 @@ def list_ignored(folder: Path) -> list[str]:
 
 
 def list_special(folder: Path) -> dict[str, str]:
-    """List what Git does not see in a folder, at most a hundred: path → what it is. Ignored ones are not listed."""
+    """List up to a hundred pipes, sockets and devices of a folder, which Git does not see: path → its kind. Ignored ones are not listed."""
     found, todo = dict[str, str](), [os.fspath(folder)]
     while todo:
         with suppress(OSError), os.scandir(todo.pop()) as entries:

@@ -16,10 +16,12 @@ from swarm.workspace.git_command import SiteToken, call_git, write_object
 Token = str | SiteToken | None
 
 CHUNK_BYTES = 4 << 20
-_CHUNKS = 16
-"""Chunks of a part."""
+_CHUNKS = 4
+"""Chunks of a part. A server that compares them all before it sends the first byte must not seem dead."""
 _NO_DELTAS = ("-c", "pack.window=0", "-c", "pack.compression=1")
 """Chunks are not alike, and looking for likeness takes longer than sending them."""
+REFETCH = ("-c", "fetch.unpackLimit=1", "fetch", "--refetch")
+"""Fetches all objects, into packs: Git searches these before single objects, one of which may be half-written."""
 _BY = "swarm <swarm@localhost> 0 +0000"
 
 
@@ -48,31 +50,27 @@ def find_missing(git_dir: Path, parts: Sequence[str]) -> list[str]:
 
 
 def push_parts(git_dir: Path, url: str, parts: Iterable[str], token: Token, seconds: float) -> None:
-    """Send parts that a repository does not have, one by one. Raises `GitFailed`."""
+    """Send parts one by one, except those known to be there. Raises `GitFailed`."""
     sent = git_dir / "swarm-parts-sent"
     known = set[str]()
     with suppress(OSError):
         known = set(sent.read_text().splitlines())
-    if wanted := [part for part in dict.fromkeys(parts) if f"{url} {part}" not in known]:
-        listed = call_git(git_dir, ["ls-remote", "-q", url, _ref("*")], token=token, seconds=seconds)[1].decode()
-        for part in wanted:
-            if part not in listed:
-                words = ["push", "-q", "--porcelain", "--no-verify", url, f"{part}:{_ref(part)}"]
-                call_git(git_dir, [*_NO_DELTAS, *words], token=token, seconds=seconds)
+    for part in dict.fromkeys(parts):
+        if f"{url} {part}" not in known:
+            words = ["push", "-q", "--porcelain", "--no-verify", url, f"{part}:{_ref(part)}"]
+            call_git(git_dir, [*_NO_DELTAS, *words], token=token, seconds=seconds)
             with sent.open("a") as file:
                 file.write(f"{url} {part}\n")
 
 
 def fetch_parts(
-    git_dir: Path, url: str, parts: Iterable[str], token: Token, seconds: float, *, anew: bool = False
+    git_dir: Path, url: str, parts: Iterable[str], token: Token, seconds: float, command: Sequence[str]
 ) -> None:
-    """Fetch parts that a git folder does not have, or with `anew` all of them, one by one. Raises `GitFailed`."""
+    """Fetch parts that a git folder does not have, or with `REFETCH` as command all of them, one by one. Raises `GitFailed`."""
     wanted = list(dict.fromkeys(parts))
-    for part in wanted if anew else find_missing(git_dir, wanted):
-        # Git searches packs before single objects, one of which may be half-written.
-        again = ["-c", "fetch.unpackLimit=1", "fetch", "--refetch"] if anew else ["fetch"]
+    for part in wanted if command is REFETCH else find_missing(git_dir, wanted):
         words = ["-q", "--no-tags", "--no-write-fetch-head", "--no-auto-gc", url, f"+{_ref(part)}:{_ref(part)}"]
-        call_git(git_dir, [*again, *words], token=token, seconds=seconds)
+        call_git(git_dir, [*command, *words], token=token, seconds=seconds)
 
 
 def keep_parts(git_dir: Path, parts: Iterable[str]) -> None:

@@ -31,7 +31,7 @@ from swarm.workspace.git_command import OBJECT_ID, Form, SiteToken, call_git, ha
 from swarm.workspace.inner import make_inner
 from swarm.workspace.large import LargeFiles, find_pointers, find_store, note_pointers
 from swarm.workspace.origin import list_dirty, list_held, list_special, read_copy
-from swarm.workspace.parts import fetch_parts, keep_parts, push_parts
+from swarm.workspace.parts import REFETCH, fetch_parts, keep_parts, push_parts
 from swarm.workspace.workspace_history import WorkspaceHistory
 
 ROUNDS = 4
@@ -428,13 +428,12 @@ class Repository:
         if is_commit:
             _check_commit(ref_or_commit)
         if is_commit and not anew and self.has(ref_or_commit):
-            self._fetch_large(url, ref_or_commit, token, seconds)
+            self._fetch_large(url, ref_or_commit, token, seconds, ("fetch",))
             return ref_or_commit
         kept = "refs/swarm/fetched" if is_commit else ref_or_commit
-        # Git searches packs before single objects, one of which may be half-written.
-        again = ("-c", "fetch.unpackLimit=1", "fetch", "--refetch") if anew else ("fetch",)
+        fetch = REFETCH if anew else ("fetch",)
         command = (
-            *again,
+            *fetch,
             "-q",
             "--no-tags",
             "--update-shallow",
@@ -445,14 +444,14 @@ class Repository:
         )
         call_git(self.git_dir, command, token=token, seconds=seconds)
         commit = self._git("rev-parse", "--verify", "-q", kept, work=False).decode().strip()
-        self._fetch_large(url, commit, token, seconds, anew=anew)
+        self._fetch_large(url, commit, token, seconds, fetch)
         return commit
 
     def _fetch_large(
-        self, url: str, commit: str, token: str | SiteToken | None, seconds: float, *, anew: bool = False
+        self, url: str, commit: str, token: str | SiteToken | None, seconds: float, command: Sequence[str]
     ) -> None:
         if large := self._told_large(commit):
-            fetch_parts(self.git_dir, url, chain.from_iterable(large.values()), token, seconds, anew=anew)
+            fetch_parts(self.git_dir, url, chain.from_iterable(large.values()), token, seconds, command)
             note_pointers(find_store(self.git_dir), large)
 
     def _told_large(self, commit: str) -> dict[str, list[str]]:
