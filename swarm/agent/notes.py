@@ -92,10 +92,11 @@ def files_too_many(why: str) -> str:
     )
 
 
-def host_changed(host: str) -> str:
-    """Note that the agent continues on another host."""
+def host_changed(host: str, brought: Sequence[str]) -> str:
+    """Note that the agent continues on another host; `brought` are folders that came along though Git ignores them."""
+    came = f"{', '.join(brought)} came along as they were a while ago; other " if brought else ""
     return (
-        f"Note from the runtime: you continue on another host ({host}). The workspace has the same files; files that git ignores "
+        f"Note from the runtime: you continue on another host ({host}). The workspace has the same files; {came}files that git ignores "
         "(installed packages, virtual environments, build results) and commands in the background stayed behind. Recreate what you "
         "need."
     )

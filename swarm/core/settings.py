@@ -258,6 +258,8 @@ class Settings(BaseSettings):
     delete pages first."""
     checkouts_mib: int = Field(default=20_480, gt=0)
     """Worker: above this size, checkouts of ended or moved agents are removed from its host, the least recently used first."""
+    dependency_folders: str = "node_modules,.venv,target"
+    """Worker with a hub: names of folders that Git ignores and that follow their agents all the same, separated by commas."""
     disk_reserve_mib: int = Field(default=1_024, ge=0)
     """Worker with a hub: free space of the checkouts' disk below which it removes spares and checkouts of ended or moved agents, and, if
     that does not help, takes no agents and hands over those it has."""
@@ -286,6 +288,13 @@ class Settings(BaseSettings):
         if place and not re.match(r"/|(s3|s3a|gs|az|abfss?)://[^/@]", place):
             raise ValueError(f"{value!r} is neither an absolute folder nor an s3://, gs:// or az:// URL")
         return place or None
+
+    @field_validator("dependency_folders")
+    @classmethod
+    def _check_names(cls, value: str) -> str:
+        if "/" in value or {".", "..", ".git"} & {name.strip() for name in value.split(",")}:
+            raise ValueError(f"{value!r} must be names of folders, such as node_modules, not paths")
+        return value
 
     @field_validator("tags", "mcp_servers")
     @classmethod
@@ -394,6 +403,11 @@ class Settings(BaseSettings):
     def state_folder(self) -> Path:
         """Return the local state folder, resolved; it need not exist yet."""
         return (self.state_dir or _state_home()).expanduser().absolute()
+
+    @property
+    def dependency_names(self) -> frozenset[str]:
+        """Names of folders that follow their agents though Git ignores them."""
+        return frozenset(filter(None, (name.strip() for name in self.dependency_folders.split(","))))
 
     def checkouts_folder(self) -> Path:
         """Return the folder for copies of workspaces; it need not exist yet."""

@@ -84,4 +84,5 @@ class SharedCheckout(ThroughHub):
                 (repository.git_dir / "index").unlink(missing_ok=True)
                 repository.fetch(self._url, commit, self._token, seconds=seconds, anew=True)
                 repository.become(commit)
+            self._bring_dependencies(commit)
             self._ready_mark.write_text(boot_id())

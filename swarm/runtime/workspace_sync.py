@@ -13,9 +13,10 @@ import json
 import os
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -39,9 +40,11 @@ from swarm.workspace.checkouts import (
     open_snapshots,
     result_ref,
 )
+from swarm.workspace.dependencies import Dependencies
 from swarm.workspace.git_command import form_of
 from swarm.workspace.histories import fetch_with_history
-from swarm.workspace.repository import Repository, Snapshot
+from swarm.workspace.parts import fetch_parts, push_parts
+from swarm.workspace.repository import NETWORK_SECONDS, Repository, Snapshot
 from swarm.workspace.spares import become
 
 if TYPE_CHECKING:
@@ -128,6 +131,27 @@ class ThroughHub(WorkspaceSync):
         claim, number = self._segment.claim, self._segment.journal.next_number
         ref = entry_ref(claim.agent_id, claim.generation, number)
         self._patiently(lambda seconds: self._push(commit, ref, seconds))
+
+    @cached_property
+    def _dependencies(self) -> Dependencies:
+        names = self._segment.settings.dependency_names
+        return Dependencies(self._repository.git_dir, self._repository.tree, names)
+
+    def _bring_dependencies(self, commit: str) -> list[str]:
+        """Bring the dependency folders that a commit names, as far as they can be had; returns their paths."""
+        try:
+            if not (told := self._repository.find_dependencies(commit)):
+                return []
+            self._fetch_parts([told])
+            wanted = self._dependencies.list_wanted(told)
+            self._fetch_parts(chain.from_iterable(wanted.values()))
+            return self._dependencies.bring(wanted, told)
+        except GitFailed as error:
+            log.warning("files.no_dependencies", agent_id=self._segment.spec.agent_id, why=error)
+            return []
+
+    def _fetch_parts(self, parts: Iterable[str]) -> None:
+        fetch_parts(self._repository.git_dir, self._url, parts, self._token, NETWORK_SECONDS, ("fetch",))
 
     def before_segment(self) -> Turn:
         try:
@@ -231,11 +255,12 @@ class GitSync(ThroughHub):
         began = time.monotonic()
         self._patiently(lambda seconds: self._bring(commit, seconds), give_up_after=ENTER_SECONDS)
         self._restore_times(commit)
+        brought = self._bring_dependencies(commit)
         self._boot.write_text(boot_id())
         self._owner.write_text(str(self._segment.claim.generation))
         self._busy.unlink(missing_ok=True)
         if not was_here and self._segment.history.commit:
-            self._moved.write_text(host_changed(socket.gethostname()), "utf-8")
+            self._moved.write_text(host_changed(socket.gethostname(), brought), "utf-8")
         seconds, spare = time.monotonic() - began, self._was_ready
         log.info("files.brought", agent_id=self._segment.spec.agent_id, commit=commit, seconds=seconds, spare=spare)
         return not was_here
@@ -290,7 +315,11 @@ class GitSync(ThroughHub):
         if self._owner.read_text() != str(segment.claim.generation):
             # This process was suspended beyond its lease: its successor here has the folder and the index.
             raise NotOwner(segment.spec.agent_id, segment.claim.generation)
-        took = self._repository.snapshot(previous or None, _about(segment))
+        is_new = self._keep_dependencies()
+        about = _about(segment)
+        if dependencies := self._dependencies.told:
+            about["dependencies"] = dependencies
+        took = self._repository.snapshot(previous or None, about, always=is_new)
         if told := self._words(took):
             finished = finished.model_copy(update={"text": f"{finished.text}\n\n{told}"})
         commit = took.commit
@@ -306,6 +335,16 @@ class GitSync(ThroughHub):
             text = f"{finished.text}\n\n{files_too_many(str(error))}"
             return finished.model_copy(update={"text": text, "is_error": True})
         return finished.model_copy(update={"commit": commit})
+
+    def _keep_dependencies(self) -> bool:
+        """Keep the dependency folders if they have changed; returns whether they have. Nothing waits or fails for them."""
+        try:
+            return self._dependencies.keep(
+                lambda parts: push_parts(self._git_dir, self._url, parts, self._token, NETWORK_SECONDS)
+            )
+        except GitFailed as error:
+            log.warning("files.dependencies_not_kept", agent_id=self._segment.spec.agent_id, why=error)
+            return False
 
     def noted(self) -> None:
         self._moved.unlink(missing_ok=True)

@@ -41,7 +41,7 @@ def find_missing(git_dir: Path, parts: Sequence[str]) -> list[str]:
 
 
 def push_parts(git_dir: Path, url: str, parts: Iterable[str], token: Token, seconds: float) -> None:
-    """Send parts, a few at once, except those known to be there. Raises `GitFailed`."""
+    """Send parts that have not been sent there yet, a few at once. Raises `GitFailed`."""
     sent = git_dir / "swarm-parts-sent"
     known = set[str]()
     with suppress(OSError):

@@ -89,8 +89,8 @@ class Repository:
 
     # -- the files -----------------------------------------------------------------------------------------
 
-    def snapshot(self, previous: str | None, about: Mapping[str, Any]) -> Snapshot:
-        """Commit the workspace as it is now, with the parent `previous`, if it has changed since then.
+    def snapshot(self, previous: str | None, about: Mapping[str, Any], *, always: bool = False) -> Snapshot:
+        """Commit the workspace as it is now, with the parent `previous`, if it has changed since then, or `always`.
 
         `about` becomes the commit's message, as JSON, with the files left out under `left_out`. Files that others write
         meanwhile are read again until they settle.
@@ -99,15 +99,15 @@ class Repository:
             _check_commit(previous)
         with locked(self.git_dir) as lock:
             try:
-                return self._snapshot(previous, about, lock)
+                return self._snapshot(previous, about, lock, always=always)
             except GitFailed as error:
                 if previous is None or error.trouble != "failed":
                     raise
                 # An index can break in many ways. It is rebuilt from the previous commit, and all files are read.
                 (self.git_dir / "index").unlink(missing_ok=True)
-                return self._snapshot(previous, about, lock)
+                return self._snapshot(previous, about, lock, always=always)
 
-    def _snapshot(self, previous: str | None, about: Mapping[str, Any], lock: int) -> Snapshot:
+    def _snapshot(self, previous: str | None, about: Mapping[str, Any], lock: int, *, always: bool) -> Snapshot:
         if previous is not None and not (self.git_dir / "index").exists():
             self._tip_file.unlink(missing_ok=True)
             self._git("read-tree", previous, lock=lock)
@@ -115,7 +115,7 @@ class Repository:
         standing = self.history.look(known)
         found = self._take_in(lock)
         unchanged = Snapshot(None, found.list_left_out(), sorted(map(os.fsdecode, found.taken)))
-        same = previous if standing == known else None
+        same = previous if standing == known and not always else None
         if same is not None and self.tip() == same:
             return unchanged
         tree = self._git("write-tree", lock=lock).decode().strip()
@@ -339,6 +339,16 @@ class Repository:
         except ValueError:
             return {}
         return read if isinstance(read, dict) else {}
+
+    def find_dependencies(self, commit: str) -> str:
+        """Return the part that names the dependency folders of a snapshot, or of one before; empty without one."""
+        told = self._git("log", "-z", "--first-parent", "-10", "--format=%B", "--no-show-signature", commit, work=False)
+        for message in told.split(b"\0"):
+            with suppress(ValueError, TypeError, KeyError):
+                found = str(json.loads(message)["dependencies"])
+                _check_commit(found)
+                return found
+        return ""
 
     def read_file(self, commit: str, path: str) -> bytes:
         """A file's content as the commit (or tree) holds it."""

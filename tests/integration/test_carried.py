@@ -119,16 +119,20 @@ def test_on_another_host_a_half_done_call_is_undone_and_what_was_read_is_still_k
     named = ["git", "-c", "user.name=p", "-c", "user.email=p@x"]
     for words in (["add", "a.txt"], ["commit", "-qm", "first"]):
         subprocess.run([*named, *words], cwd=hubbed.workspace, check=True)
+    (hubbed.workspace / ".git/info/exclude").write_text("node_modules\n")
     first = hubbed.start_worker(1)
     steps = play(
-        bash("echo two > b.txt; git add b.txt; git commit -qm second"),
+        bash(
+            "mkdir node_modules; echo dependency > node_modules/d; echo two > b.txt; git add b.txt; git commit -qm second"
+        ),
         read("a.txt"),
         bash("echo half > b.txt; git commit -qam lost; echo half > c.txt; touch /tmp/{prompt}; sleep 60").replace(
             "{prompt}", "x-" + tmp_path.name
         ),
         edit("a.txt", "one", "three"),
         bash(
-            "cat a.txt b.txt; ls; git status -sb; git log --format=%s; git blame -s a.txt | wc -l; git remote; ls .git/hooks 2>&- || :"
+            "cat a.txt b.txt node_modules/d; ls; git status -sb; "
+            "git log --format=%s; git blame -s a.txt | wc -l; git remote; ls .git/hooks 2>&- || :"
         ),
     )
     job = hubbed.submit("go", hubbed.rehearse(steps))
@@ -143,7 +147,22 @@ def test_on_another_host_a_half_done_call_is_undone_and_what_was_read_is_still_k
     _, _, undone, edited, looked = results(hubbed, job)
     assert undone.text == UNDONE and undone.is_error
     assert not edited.is_error, edited.text
-    words = ["three", "two", "a.txt", "b.txt", "##", "trunk", "M", "a.txt", "second", "first", "1"]
+    assert "node_modules came along" in edited.text
+    words = [
+        "three",
+        "two",
+        "dependency",
+        "a.txt",
+        "b.txt",
+        "node_modules",
+        "##",
+        "trunk",
+        "M",
+        "a.txt",
+        "second",
+        "first",
+        "1",
+    ]
     assert looked.text.split() == words, "no remote and no hook"
     work = job.work()
     assert work.apply().changed == {"a.txt": "M", "b.txt": "A"}
