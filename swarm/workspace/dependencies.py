@@ -319,24 +319,24 @@ def _unpack(chunks: Iterator[bytes], new: Path, place: Path) -> bool:
     new.mkdir(mode=0o755)
     made = {"."}
     for entry in entries:
-        path = PurePosixPath(entry.path)
+        folder, _, name = entry.path.rpartition("/")
         # A link in the place of a folder would lead out.
-        if path.is_absolute() or ".." in path.parts or str(path.parent) not in made:
+        if (folder or ".") not in made or name in ("", ".", "..") or entry.path.startswith("/"):
             raise ValueError(f"it has a strange path, {entry.path!r}")
-        _make(new / path, entry, stream)
+        _make(f"{new}/{entry.path}", entry, stream)
         if entry.kind == _FOLDER:
-            made.add(str(path))
+            made.add(entry.path)
     for entry in reversed(entries):
-        os.utime(new / entry.path, ns=(entry.time, entry.time), follow_symlinks=False)
+        os.utime(f"{new}/{entry.path}", ns=(entry.time, entry.time), follow_symlinks=False)
     return True
 
 
-def _make(full: Path, entry: _Member, stream: _Stream) -> None:
+def _make(full: str, entry: _Member, stream: _Stream) -> None:
     match entry.kind:
         case "d":
-            full.mkdir()
+            os.mkdir(full)
         case "l":
-            full.symlink_to(str(entry.what))
+            os.symlink(str(entry.what), full)
         case kind:
             mode = 0o777 if kind == _RUN else 0o666
             with open(os.open(full, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode), "wb") as file:

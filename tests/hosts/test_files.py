@@ -19,11 +19,11 @@ SCENARIO = """
 name: files
 rules:
   - when: {turn: 0}
-    reply: {tools: [{name: Bash, input: {command: 'cat note.txt; echo one > kept.txt; rm gone.txt'}}]}
+    reply: {tools: [{name: Bash, input: {command: 'cat note.txt; echo one > kept.txt; rm gone.txt; mkdir target; echo built > target/b'}}]}
   - when: {turn: 1}
     reply: {tools: [{name: Bash, input: {command: 'echo half > kept.txt; echo half > half.txt; [ -e /srv/go ] || sleep 60'}}]}
   - when: {turn: 2}
-    reply: {tools: [{name: Bash, input: {command: 'cat kept.txt; ls'}}]}
+    reply: {tools: [{name: Bash, input: {command: 'cat kept.txt target/b; ls'}}]}
   - reply: {text: '{last_result}'}
 """
 
@@ -50,6 +50,7 @@ def test_files_of_a_host_without_power_are_there_on_the_next_one(carrying: HostN
     work.mkdir()
     (work / "note.txt").write_text("carried\n")
     (work / "gone.txt").write_text("x\n")
+    (work / ".gitignore").write_text("target\n")
     job = carrying.submit(carrying.store, "go", workspace="/srv/only-here")
     root = job.view().root_id
     half = f"/srv/checkouts/{root}/only-here/half.txt"
@@ -62,6 +63,7 @@ def test_files_of_a_host_without_power_are_there_on_the_next_one(carrying: HostN
     assert other.ran(carrying.swarm.agent(root)) and ended.state == "completed", ended.reason
     first, undone, last = (one for one in carrying.swarm.journal(root) if isinstance(one, ToolFinished))
     assert first.text.startswith("carried") and undone.text == UNDONE
-    assert last.text.split("\n\n")[0].split() == ["one", "kept.txt", "note.txt"]
-    assert f"another host ({other.host.name})" in last.text and "another host" not in first.text
-    assert sorted(path.name for path in work.iterdir()) == ["gone.txt", "note.txt"], "the person's folder is as it was"
+    assert last.text.split("\n\n")[0].split() == ["one", "built", "kept.txt", "note.txt", "target"]
+    assert f"another host ({other.host.name})" in last.text and "target came along" in last.text
+    assert "another host" not in first.text
+    assert sorted(path.name for path in work.iterdir()) == [".gitignore", "gone.txt", "note.txt"], "the person's folder is as it was"

@@ -144,8 +144,9 @@ def test_what_cannot_be_kept_or_trusted_fails_alone(
         with pytest.raises(GitFailed, match="cannot be read"):
             host.folders.list_wanted(dependencies.store_parts(host.repository.git_dir, [named.encode()])[0])
     other = Host(tmp_path, "there")
-    with pytest.raises(GitFailed, match="cannot be brought: it has a strange path"):
-        other.folders.bring({"node_modules": _forge(other, "out/../../x")}, told)
+    for path in ("out/x", "../x", "/x", "a/x", "", "out/../../x"):
+        with pytest.raises(GitFailed, match="cannot be brought: it has a strange path"):
+            other.folders.bring({"node_modules": _forge(other, path)}, told)
     with pytest.raises(GitFailed, match="cannot be brought: its contents end too early"):
         other.folders.bring({"node_modules": _forge(other, "x")}, told)
     assert not (other.tree / "node_modules").exists()
