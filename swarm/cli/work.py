@@ -111,7 +111,7 @@ def _check_options(strategy: str | None, *, undo: bool, pick: bool, branch: bool
 
 def _make_branch(work: Work, *, as_json: bool) -> None:
     name = work.make_branch()
-    for path, why in work.find_arrivals().items():
+    for path, why in {**work.find_arrivals(), **work.find_lfs_files()}.items():
         print_note(f"the branch has {path}: {why}")
     print_json({"branch": name}) if as_json else print_line(name)
 

@@ -90,6 +90,8 @@ class _TakeOver:
     ours: str
     merged: str
     applied: Applied
+    is_whole: bool = False
+    """Whether it brings all of the work, with nothing left out or decided."""
 
 
 class Work:
@@ -190,10 +192,12 @@ class Work:
         """
 
         def merge(ours: str) -> MergeResult:
+            if not pick and self._has_all(ours):
+                return MergeResult(self._repository.tree_of(ours))
             base = self._find_base(ours)
             return merge_trees(self._copies.store, base, ours, self._pick(base, pick) if pick else self.commit)
 
-        return self._take_over(merge, strategy, dry_run=dry_run, accept=accept)
+        return self._take_over(merge, strategy, dry_run=dry_run, accept=accept, is_part=bool(pick))
 
     def undo(self, strategy: Strategy | None = None, *, dry_run: bool = False) -> Applied:
         """Take the last `apply` to this folder back, and keep all that changed there since. Raises `NoWork` if there is none."""
@@ -211,6 +215,15 @@ class Work:
         if not (dry_run or applied.conflicts or applied.in_the_way):
             self._write_takeovers(takeovers[:-1])
         return applied
+
+    def _has_all(self, ours: str) -> bool:
+        """Whether the folder still has all that a whole take-over of the work has changed: a file that you have renamed, say."""
+        whole = [one for one in self._read_takeovers() if one["commit"] == self.commit and one.get("whole")]
+        if not whole:
+            return False
+        now = {one.path for one in list_changes(self._copies.store, ours, whole[-1]["after"])}
+        made = list_changes(self._copies.store, whole[-1]["before"], whole[-1]["after"])
+        return now.isdisjoint(one.path for one in made)
 
     def _find_base(self, ours: str) -> str:
         """Return the tree that the work is compared with: the job's beginning, with the parts of earlier take-overs that the folder has."""
@@ -248,6 +261,7 @@ class Work:
         dry_run: bool,
         accept: Accept,
         is_undo: bool = False,
+        is_part: bool = False,
     ) -> Applied:
         accept = _asking_once(accept)
         for _ in range(ATTEMPTS):
@@ -255,7 +269,7 @@ class Work:
             if dry_run or not plan.applied.changed:
                 return plan.applied
             with suppress(ChangedMeanwhile):
-                return self._carry_out(plan, is_undo=is_undo)
+                return self._carry_out(replace(plan, is_whole=plan.is_whole and not is_part), is_undo=is_undo)
         raise GitFailed(f"files of {self.folder} keep changing; try again later", "failed")
 
     def _plan(self, find: Callable[[str], MergeResult], strategy: Strategy | None, accept: Accept) -> _TakeOver:
@@ -270,14 +284,17 @@ class Work:
             left_out = {}
         tree = leave_out(store, tree, [one for one in changes if one.path in left_out])
         merged = repository.commit_tree(tree, [ours], {"job": self.job.id})
-        return _TakeOver(ours, merged, Applied(repository.changed_paths(ours, merged), left_out=left_out))
+        applied = Applied(repository.changed_paths(ours, merged), left_out=left_out)
+        return _TakeOver(ours, merged, applied, is_whole=not (merge.conflicts or left_out))
 
     def _carry_out(self, plan: _TakeOver, *, is_undo: bool) -> Applied:
         """Change the folder as planned. Raises `ChangedMeanwhile`."""
         before = self._read_takeovers()
         if not is_undo:
             # First, because a process that dies in between must not leave work that cannot be taken back.
-            self._write_takeovers([*before, {"commit": self.commit, "before": plan.ours, "after": plan.merged}])
+            whole = {"whole": "yes"} if plan.is_whole else {}
+            made = {"commit": self.commit, "before": plan.ours, "after": plan.merged, **whole}
+            self._write_takeovers([*before, made])
         try:
             in_the_way = self._copies.carry_over(self._repository, plan.ours, plan.merged)
         except ChangedMeanwhile:
@@ -301,10 +318,17 @@ class Work:
 
     # -- a branch ------------------------------------------------------------------------------------------
 
+    @property
+    def _result(self) -> Result:
+        return Result(self._copies, self._repository, self.job, self.base, self.commit)
+
+    def find_lfs_files(self) -> dict[str, str]:
+        """The files of the work whose contents a branch has, although Git LFS keeps them, with the remedy."""
+        return self._result.find_lfs_files()
+
     def make_branch(self, name: str = "") -> str:
         """Make a branch of the work in the folder's repository; returns its name. Raises `ConfigurationError`."""
-        result = Result(self._copies, self._repository, self.job, self.base, self.commit)
-        return make_branch(result, name or f"swarm/{self.job.id}", f"refs/swarm/{self._owner}/branch")
+        return make_branch(self._result, name or f"swarm/{self.job.id}", f"refs/swarm/{self._owner}/branch")
 
 
 def _refuse(store: Path, merge: MergeResult, strategy: Strategy | None) -> str:

@@ -13,6 +13,17 @@ from swarm.workspace.git_command import call_git
 from swarm.workspace.merge import change_tree
 
 
+def find_lfs_files(store: Path, tree: str, paths: Sequence[str]) -> list[str]:
+    """Return the paths whose contents Git LFS keeps elsewhere, by the attributes in a tree. Raises `GitFailed`."""
+    with tempfile.TemporaryDirectory(prefix="swarm-attributes-", dir=store) as folder:
+        index = Path(folder, "index")
+        call_git(store, ["read-tree", tree], index=index)
+        asked = b"".join(os.fsencode(path) + b"\0" for path in paths)
+        told = call_git(store, ["check-attr", "--cached", "-z", "--stdin", "filter"], index=index, stdin=asked)[1]
+    found = os.fsdecode(told).split("\0")
+    return [path for path, value in zip(found[::3], found[2::3], strict=False) if value == "lfs"]
+
+
 def put_files(
     store: Path, raw: Path, tree: str, changes: Sequence[Change], place: str, settings: Mapping[str, str]
 ) -> str:

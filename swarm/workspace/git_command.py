@@ -133,7 +133,8 @@ _DENIED = (
 )
 _MISSING = (
     r"not our ref|couldn't find remote ref|bad object|unknown revision|not a valid object|not a tree object|"
-    r"not a valid commit|failed to unpack tree"
+    # An object that a partial clone has left at its server.
+    r"not a valid commit|failed to unpack tree|unable to read [0-9a-f]{40}"
 )
 _SHOWN_CHARACTERS = 800
 _SECRET = re.compile(r"//[^@/\s]*@")

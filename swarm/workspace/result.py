@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from swarm.core.records import JobView
 from swarm.workspace.changes_applied import SUBMODULE, Change
-from swarm.workspace.clean import put_files
+from swarm.workspace.clean import find_lfs_files, put_files
 from swarm.workspace.copies import Copies
 from swarm.workspace.git_command import call_git, write_object
 from swarm.workspace.large import unwrap
@@ -35,6 +35,14 @@ class Result:
         """The commits that were checked out at the beginning, and at the end."""
         head, ended = (self.repository.history.at(commit).commit for commit in (self.base, self.commit))
         return head, ended
+
+    def find_lfs_files(self) -> dict[str, str]:
+        """Return changed files that Git LFS keeps, with the reason for telling so: no filter makes them pointers."""
+        changed = [one.path for one in list_changes(self.copies.store, self.base, self.commit) if one.new_mode]
+        found = find_lfs_files(self.copies.store, self.commit, changed) if changed else []
+        return dict.fromkeys(
+            found, "its content, not a pointer of Git LFS; run `git add --renormalize` before you push"
+        )
 
     def put_on(self, head: str, ended: str, place: str = "", *, began: str = "") -> str:
         """Commit the work on the history that ends in `head`; `ended` is the agent's last commit, `place` the folder of the files.

@@ -66,4 +66,6 @@ def test_files_of_a_host_without_power_are_there_on_the_next_one(carrying: HostN
     assert last.text.split("\n\n")[0].split() == ["one", "built", "kept.txt", "note.txt", "target"]
     assert f"another host ({other.host.name})" in last.text and "target came along" in last.text
     assert "another host" not in first.text
-    assert sorted(path.name for path in work.iterdir()) == [".gitignore", "gone.txt", "note.txt"], "the person's folder is as it was"
+    assert sorted(path.name for path in work.iterdir()) == [".gitignore", "gone.txt", "note.txt"], (
+        "the person's folder is as it was"
+    )

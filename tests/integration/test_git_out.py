@@ -5,6 +5,7 @@ Tests of swarm/client/result_branch.py, swarm/client/work.py, swarm/workspace/in
 
 from __future__ import annotations
 
+import random
 import shutil
 import stat
 import subprocess
@@ -108,7 +109,44 @@ QUICK = (
 
 @pytest.mark.parametrize("case", [pytest.param(one, marks=[] if one in QUICK else pytest.mark.long) for one in MERGES])
 def test_work_is_merged_as_git_would(world: DirtyWorld, tmp_path: Path, case: str) -> None:
-    job, person = MERGES[case]
+    check_merge(world, tmp_path, *MERGES[case])
+
+
+def _change(chance: random.Random, who: str) -> str:
+    """A script with some changes of any kind, of which those that cannot be made are left out."""
+    names = ("t", "long", "f", "d/x", "d/y", "bin", "run", "link", "untracked", "d", "new", "e/z")
+    made = []
+    for number in range(chance.randint(1, 5)):
+        name, other = chance.choice(names), chance.choice(names)
+        made.append(
+            chance.choice(
+                (
+                    f"sed -i '{chance.randint(1, 30)}s/.*/{who} {number}/' {name}",
+                    f"sed -i '{chance.randint(1, 30)}a {who} {number}' {chance.choice(('t', 'long'))}",
+                    f"rm -r {name}",
+                    f"mv {name} {other}",
+                    f"mv {name} renamed",
+                    f"echo {who} > {name}",
+                    f"echo same > {name}",
+                    f"mkdir -p $(dirname {name}) && echo {who} > {name}",
+                    f"rm -r {name} && mkdir {name} && echo {who} > {name}/in",
+                    f"printf '\\0{who}' > {name}",
+                    f"ln -sfn {other} {name}",
+                    f"chmod +x {name}",
+                )
+            )
+        )
+    return "; ".join(f"{{ {one}; }} 2>/dev/null || true" for one in made)
+
+
+@pytest.mark.parametrize("seed", [*range(2), *(pytest.param(one, marks=pytest.mark.long) for one in range(100, 160))])
+def test_any_changes_are_merged_as_git_would_and_nothing_is_lost(world: DirtyWorld, tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    check_merge(world, tmp_path, _change(chance, "J"), _change(chance, "P"), told=False)
+
+
+def check_merge(world: DirtyWorld, tmp_path: Path, job: str, person: str, *, told: bool = True) -> None:
+    """Apply a job's changes beside a person's: as Git merges them, or not at all; `told` is what each strategy must do."""
     work = world.work(job)
     sh(world.folder, person)
     before, wanted = listing(world.folder), world.merge(tmp_path)
@@ -116,7 +154,12 @@ def test_work_is_merged_as_git_would(world: DirtyWorld, tmp_path: Path, case: st
     if wanted is None:
         applied = work.apply()
         assert applied.conflicts and not applied.changed and listing(world.folder) == before
-        check_strategies(world, work, before)
+        if told:
+            check_strategies(world, work, before)
+        for side in ("merge", "ours", "theirs"):
+            if work.apply(side).changed:
+                work.undo()
+            assert listing(world.folder) == before, side
     else:
         planned = work.apply(dry_run=True).changed
         assert listing(world.folder) == before
@@ -254,6 +297,18 @@ def test_a_branch_has_the_history_and_the_agents_own_commits(world: DirtyWorld, 
     assert sh(target, f"git show {name}:d/x {name}:z {name}:untracked") == "4\nz\nnew\n"
     assert sh(target, "git rev-parse HEAD; git status --short") == before
     assert work.into(target).make_branch() == name
+
+
+def test_contents_that_git_lfs_would_keep_are_named(tmp_path: Path) -> None:
+    need_program("git")
+    sh(
+        tmp_path,
+        "git init -q w; cd w; echo '*.bin filter=lfs -text' > .gitattributes; echo p > a.bin; git add -A; git commit -qm lfs",
+    )
+    work = World(tmp_path, tmp_path / "w").work(
+        "echo changed > a.bin; echo new > 'b\nc.bin'; echo t > t; git rm -q .gitattributes; git checkout -q HEAD .gitattributes"
+    )
+    assert set(work.find_lfs_files()) == {"a.bin", "b\nc.bin"}
 
 
 def test_a_part_of_a_repository_stays_in_its_place_and_submodules_at_their_commits(tmp_path: Path) -> None:

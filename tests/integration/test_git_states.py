@@ -15,8 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from swarm.core.errors import ConfigurationError
-from tests.git_world import World, listing, sh
+from swarm import Settings
+from swarm.workspace.checkouts import job_url, open_checkout
+from swarm.workspace.git_command import form_of
+from swarm.workspace.histories import fetch_with_history
+from swarm.workspace.repository import Repository
+from swarm.workspace.upload import send_folder
+from tests.git_world import AGENT, JOB, World, listing, sh
 from tests.needs import need, need_program
 
 FIRST = """
@@ -35,8 +40,8 @@ class State:
     """A script that makes it, in the folder `w`."""
     but: str = ""
     """What of `log`, `blame`, `diff` and `changed` differs in a copy."""
-    branch: str = ""
-    """Why no branch can be made."""
+    not_sent: str = ""
+    """What of it differs on another host, besides."""
 
 
 STATES = {
@@ -49,6 +54,7 @@ STATES = {
     "partial clone": State(
         f"(mkdir o; cd o; {FIRST}git config uploadpack.allowFilter true); "
         f"git clone -q --filter=blob:none file://$PWD/o/w w; cd w{DIRTY}",
+        not_sent="log blame diff changed",
     ),
     "sparse checkout": State(
         f"{FIRST}mkdir far; echo f > far/f; git add far; git commit -qm far; git sparse-checkout set --no-cone '/*' '!/far/'{DIRTY}"
@@ -220,15 +226,46 @@ def test_a_job_on_a_repository_in_any_state(case: str, tmp_path: Path) -> None:
     assert _beside(everything(top)) == _beside(before)
     work.undo()
     assert listing(folder) == files
-    if state.branch:
-        with pytest.raises(ConfigurationError, match=state.branch):
-            work.make_branch()
-        return
+    assert work.find_lfs_files() == {}
     name = work.make_branch()
     head = git(folder, "rev-parse", "-q", "--verify", "HEAD").decode().strip() or NO_FILES
     told = git(folder, "diff", "-z", "--name-only", "--no-renames", head, name)
     known = {b"t"} if head == NO_FILES else set()
     assert set(told.split(b"\0")) - {b""} == original["changed"] - {b"sub"} | {b"made", b"run"} | known  # type: ignore[operator]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("case", STATES)
+def test_any_state_is_the_same_on_the_next_host(case: str, tmp_path: Path) -> None:
+    need_program("git")
+    need(case != "another owner" or os.geteuid() == 0, "root")
+    state, top, hub = STATES[case], tmp_path / "person", str(tmp_path / "hub")
+    top.mkdir()
+    sh(top, state.made)
+    folder = top / "w"
+    original, before = view(folder), everything(top)
+    sent = send_folder(Settings(state_dir=tmp_path / "state"), folder, hub, JOB, AGENT)
+    form = form_of(sent.commit)
+
+    def bring(place: str, commit: str) -> Repository:
+        checkouts = tmp_path / place
+        repository = open_checkout(checkouts, JOB, AGENT, checkouts / AGENT / "w", form)
+        fetch_with_history(checkouts, repository, job_url(hub, JOB, form), commit, None)
+        repository.become(commit)
+        return repository
+
+    first = bring("first", sent.commit)
+    assert everything(top) == before
+    now = view(first.tree)
+    expected = set(f"{state.but} {state.not_sent}".split())
+    assert {name for name in original if now[name] != original[name]} == expected, (original, now)
+    assert bool(state.not_sent) == ("the history of" in str(sent.warnings))
+    sh(first.tree, "echo job > made; echo J >> run; git add made; git commit -qm 'by the agent' || true", known=False)
+    took = first.snapshot(sent.commit, {"agent": AGENT})
+    assert took.commit is not None
+    first.push(job_url(hub, JOB, form), took.commit, f"refs/swarm/{AGENT}/1-1")
+    second = bring("second", took.commit)
+    assert listing(second.tree) == listing(first.tree) and view(second.tree) == view(first.tree)
 
 
 HOOKS = re.findall(

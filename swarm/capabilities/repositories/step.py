@@ -250,10 +250,15 @@ class RepositoryStep(Step):
         PullRequests(self._site, wanted.url).comment(wanted.issue, mark, text)
 
     def _find_risky(self) -> dict[str, str]:
-        """The changed files that programs outside of a sandbox obey, and links that lead out, with reasons."""
+        """The changed files that programs outside of a sandbox obey, links that lead out, and files of Git LFS, with reasons."""
         spec, store = self.segment.spec, self._copies.store
-        changes = list_changes(store, spec.base, self._keep())
-        return find_arrivals(changes, Path(spec.workspace), lambda one: read_blob(store, one.new_id))
+        snapshot = self._keep()
+        changes = list_changes(store, spec.base, snapshot)
+        result = Result(
+            self._copies, self._open(snapshot), self.segment.store.jobs.get(spec.job_id), spec.base, snapshot
+        )
+        obeyed = find_arrivals(changes, Path(spec.workspace), lambda one: read_blob(store, one.new_id))
+        return {**obeyed, **result.find_lfs_files()}
 
     def _keep(self) -> str:
         """Return a commit with the files as they are now."""

@@ -29,7 +29,7 @@ def write_text(job: JobView, answer: str, verdicts: Sequence[VerdictView], risky
     if risky:
         lines = [f"- {_code(path)}: {_code(why)}" for path, why in sorted(risky.items())[:MOST_FILES]]
         lines += [f"- {more} more"] if (more := len(risky) - MOST_FILES) > 0 else []
-        parts.append("\n".join(["**Look at these first:** programs outside of the change obey them", "", *lines]))
+        parts.append("\n".join(["**Look at these first:**", "", *lines]))
     if verdicts:
         lines = [f"- {one.headline}: {_code(one.summary)}" for one in verdicts]
         parts.append("\n".join(["**Checks**", "", *lines]))
