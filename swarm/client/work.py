@@ -91,7 +91,7 @@ class _TakeOver:
     merged: str
     applied: Applied
     is_whole: bool = False
-    """Whether it brings all of the work, with nothing left out or decided."""
+    """Whether all of the work comes, with nothing left out or decided."""
 
 
 class Work:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from swarm.core.errors import GitFailed, ToolError
-from swarm.workspace.changes import BIG_BYTES, Changes, look
+from swarm.workspace.changes import BIG_BYTES, Changes
 from swarm.workspace.changes_applied import EXECUTABLE, Change
 from swarm.workspace.files import open_file, replace_file
 from swarm.workspace.git_command import call_git, write_object
@@ -23,6 +23,8 @@ from swarm.workspace.parts import CHUNK_BYTES, read_parts, store_parts
 
 ALL_BYTES = 1 << 30
 """Most bytes of all large files of a workspace: the hub and every host that has it hold them."""
+Held = tuple[str, bool]
+"""A large file as commits hold it: its pointer, and whether it can be run."""
 _FOLDER = "swarm-pointers"
 _HEAD = b"\0swarm: the parts of a large file\n"
 
@@ -89,8 +91,13 @@ class _LargeFile:
     """A file as it was read or made."""
 
     pointer: str
-    seen: tuple[int, int]
-    """Size and modification time (ns) at that moment."""
+    seen: tuple[int, int, int]
+    """Size, modification time (ns) and the bit to run it, at that moment."""
+
+    @property
+    def held(self) -> Held:
+        """The file as commits hold it."""
+        return self.pointer, bool(self.seen[2])
 
 
 class LargeFiles:
@@ -106,8 +113,8 @@ class LargeFiles:
 
     def _known(self) -> dict[bytes, _LargeFile]:
         with suppress(OSError, ValueError, TypeError):
-            held: dict[str, tuple[str, int, int]] = json.loads(self._file.read_text())
-            return {os.fsencode(path): _LargeFile(one, (size, time)) for path, (one, size, time) in held.items()}
+            held: dict[str, tuple[str, int, int, int]] = json.loads(self._file.read_text())
+            return {os.fsencode(path): _LargeFile(one, (size, at, run)) for path, (one, size, at, run) in held.items()}
         return {}
 
     def _note(self, known: Mapping[bytes, _LargeFile]) -> None:
@@ -122,8 +129,11 @@ class LargeFiles:
         """List known large files that do not look as they did."""
         return [path for path, one in self._known().items() if self._look(path) != one.seen]
 
-    def _look(self, path: bytes) -> tuple[int, int] | None:
-        return look(os.path.join(os.fsencode(self._tree), path))
+    def _look(self, path: bytes) -> tuple[int, int, int] | None:
+        with suppress(OSError):
+            seen = os.lstat(os.path.join(os.fsencode(self._tree), path))
+            return seen.st_size, seen.st_mtime_ns, seen.st_mode & 0o100
+        return None
 
     def leave_out(self, found: Changes) -> None:
         """Leave out large files, the largest first, that do not fit beside the others."""
@@ -135,18 +145,18 @@ class LargeFiles:
                 del found.large[path]
                 found.left_out[path] = f"files over {BIG_BYTES >> 20} MiB have more than {ALL_BYTES >> 20} MiB together"
 
-    def take(self, paths: Mapping[bytes, tuple[int, int]], keep: Sequence[int]) -> None:
+    def take(self, paths: Iterable[bytes], keep: Sequence[int]) -> None:
         """Put these files into the index, as pointers; `keep` are descriptors that commands of Git hold."""
         known = self._known()
-        for path, seen in paths.items():
-            full = self._tree / os.fsdecode(path)
+        for path in paths:
+            full, seen = self._tree / os.fsdecode(path), self._look(path) or (0, 0, 0)
             parts = store_parts(self._store, _read_chunks(self._tree, full))
             pointer = write_object(self._store, "blob", _HEAD + "".join(f"{part}\n" for part in parts).encode())
             note_pointers(self._store, {pointer: parts})
             known[path] = _LargeFile(pointer, seen)
             # First the note: a file that the note lacks and the index has would never be looked at.
             self._note(known)
-            mode = EXECUTABLE if os.lstat(full).st_mode & 0o100 else "100644"
+            mode = EXECUTABLE if seen[2] else "100644"
             given = b"%s %s\t%s\0" % (mode.encode(), pointer.encode(), path)
             call_git(self._git_dir, ["update-index", "-z", "--index-info"], tree=self._tree, stdin=given, keep=keep)
             self._leave_alone([path], keep)
@@ -172,27 +182,27 @@ class LargeFiles:
         known = self._known()
         return [path for path in paths if path in known]
 
-    def list_differing(self, pointers: Mapping[bytes, str]) -> list[bytes]:
+    def list_differing(self, pointers: Mapping[bytes, Held]) -> list[bytes]:
         """List large files of the workspace that differ from these pointers."""
         return [
             path
             for path, one in self._known().items()
-            if pointers.get(path) != one.pointer or self._look(path) != one.seen
+            if pointers.get(path) != one.held or self._look(path) != one.seen
         ]
 
-    def find(self, commit: str) -> dict[bytes, str]:
-        """Return the large files of a commit, and their pointers."""
+    def find(self, commit: str) -> dict[bytes, Held]:
+        """Return the large files of a commit."""
         if not (known := find_pointers(self._store, commit)):
             return {}
         listed = call_git(self._git_dir, ["ls-tree", "-r", "-z", commit])[1].split(b"\0")[:-1]
         entries = (line.partition(b"\t") for line in listed)
-        found = {path: about.split(b" ")[2].decode() for about, _, path in entries}
-        return {path: one for path, one in found.items() if one in known}
+        found = {path: about.decode().split(" ") for about, _, path in entries}
+        return {path: (one, mode == EXECUTABLE) for path, (mode, _, one) in found.items() if one in known}
 
-    def write(self, pointers: Mapping[bytes, str], keep: Sequence[int]) -> None:
+    def write(self, pointers: Mapping[bytes, Held], keep: Sequence[int]) -> None:
         """Write the contents of pointers that were just checked out into their places."""
         known = self._known()
-        for path, pointer in pointers.items():
+        for path, (pointer, _) in pointers.items():
             if path in known:
                 continue
             full = self._tree / os.fsdecode(path)
@@ -201,7 +211,7 @@ class LargeFiles:
                 replace_file(self._tree, full, read_content(self._store, pointer), seen_mtime_ns=found, durable=False)
             except (OSError, ToolError) as error:
                 raise GitFailed(f"{full} cannot be written: {error}", "failed") from error
-            known[path] = _LargeFile(pointer, self._look(path) or (0, 0))
+            known[path] = _LargeFile(pointer, self._look(path) or (0, 0, 0))
             self._note(known)
         if pointers:
             self._leave_alone(pointers, keep)

@@ -80,6 +80,15 @@ def test_large_files_follow_their_agent_and_only_new_chunks_are_sent(folder: Pat
     second = bring(folder, "second", took.commit)
     assert listing(second.tree) == listing(first.tree)
 
+    # The bit to run a file alone, there and back.
+    (second.tree / "new").chmod(0o755)
+    run = second.snapshot(took.commit, {}).commit or ""
+    assert second.changed_paths(took.commit, run) == {"new": "M"}
+    second.become(took.commit)
+    assert listing(second.tree) == listing(first.tree)
+    second.become(run)
+    assert os.access(second.tree / "new", os.X_OK) and (second.tree / "new").read_bytes() == b"n" * SIZE
+
     # Undone on the same host, and to a state that has them still.
     (second.tree / "new").write_bytes(b"m" * SIZE)
     (second.tree / "free").write_text("small")
