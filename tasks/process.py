@@ -73,7 +73,7 @@ class Runtime:
 
     def model_for(self, spec: AgentSpec) -> Model:
         """The model for an agent: the settings' provider, or its job's rehearsal server."""
-        if not spec.definition.asks_model:
+        if not spec.definition.asks_model and spec.definition.harness is None:
             return ProgramModel(spec)
         return self.model_at(spec.base_url)
 

@@ -191,7 +191,7 @@ def _next_of_program(history: History) -> Action:
 
 def _next_of_model(history: History, spec: AgentSpec, bounds: ContextBounds | None) -> Action:
     if history.pending:
-        return _next_for_calls(history)
+        return _next_for_calls(history) if spec.definition.harness is None else _next_of_harness(history)
     if history.hooks.stopped:
         return _fail(history, history.hooks.stopped)
     if history.grading is not None:
@@ -235,6 +235,15 @@ def _max_turns(spec: AgentSpec) -> int:
 def _next_for_calls(history: History) -> Action:
     calls = list(history.pending.values())
     return _settle_unrun(history, calls) or _next_to_run(history, calls)
+
+
+def _next_of_harness(history: History) -> Action:
+    """Return the next action for calls that a harness has left: they are decided, and the harness itself carries them out."""
+    calls = list(history.pending.values())
+    if interrupted := _settle_interrupted(history, calls):
+        return interrupted
+    unanswered = [call for call in calls if call["id"] not in history.answers]
+    return RunTools(unanswered[:1]) if unanswered else CallModel(tools_allowed=history.final_answer is None)
 
 
 def _settle_unrun(history: History, calls: list[Block]) -> Settle | None:

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
+from operator import not_
 from pathlib import PurePath
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from swarm.agent.hosts import HostState
 from swarm.agent.spec import AgentSpec
 from swarm.core.errors import install_command
 from swarm.core.formats import FIRST
 from swarm.core.release import FORMAT
+from swarm.definitions.harness import accepts
 from swarm.definitions.model import AgentDefinition
 from swarm.definitions.names import canonical_tool, split_pattern
 from swarm.definitions.tools import is_mcp, row_of
@@ -24,7 +26,7 @@ from swarm.models.vendors import vendor_of
 
 ANY_MODEL = "*"
 _HOST, _FORMAT = "host:", "format:"
-OfferKind = Literal["tool", "workflow", "tag", "mcp", "host", "forge", "vendor"]
+OfferKind = Literal["tool", "workflow", "tag", "mcp", "host", "forge", "vendor", "harness"]
 SERVERS = "servers"
 """The `mcp` offer of a worker that can use MCP servers."""
 _NAMED = {
@@ -38,6 +40,10 @@ _NAMED = {
     "workflow:javascript": ("support for workflows in JavaScript", install_command("workflows")),
     "forge": ("access to", 'name it in SWARM_FORGES there: {{"{0}": "gitea:VARIABLE"}}'),
     "vendor": ("a key for", "set its variable there (docs/vendors.md)"),
+    "harness": (
+        "the harness",
+        "`swarm doctor` there says how to install it; SWARM_HARNESSES names a program elsewhere",
+    ),
     "tag": ("the tag", "SWARM_TAGS={}"),
     "mcp": ("the MCP server", "SWARM_MCP_SERVERS={}"),
     f"mcp:{SERVERS}": ("support for MCP", install_command("mcp")),
@@ -59,6 +65,8 @@ class Needs(BaseModel):
     """The folder that holds its workspace, if it has a hub."""
     wants: tuple[str, ...] = ()
     """Requirements that only some workers meet (`tool:charge_card`, `tag:gpu`), in order."""
+    versions: Mapping[str, str] = Field(default={}, exclude_if=not_)
+    """Accepted versions of some of them, as `>=2.1.330,<2.2`."""
 
     @property
     def format(self) -> int:
@@ -163,11 +171,14 @@ def needs_of(
     wants |= {offer("forge", spec.repository.site)} if spec.repository else set()
     wants |= {offer("mcp", SERVERS)} if serving or any(map(is_mcp, given)) else set()
     wants |= {offer("mcp", key) for key in servers}
-    model = spec.model if spec.definition.asks_model and not spec.base_url else ""
+    harness = spec.definition.harness
+    wants |= {offer("harness", harness.program)} if harness else set()
+    model = spec.model if (spec.definition.asks_model or harness) and not spec.base_url else ""
     vendor = vendor_of(model)
     wants |= {offer("vendor", vendor.name)} if vendor is not None and vendor.key else set()
     wants |= _TODAY
-    needs = Needs(job=spec.job_id, model=model, wants=tuple(sorted(wants)))
+    versions = {offer("harness", harness.program): harness.version} if harness and harness.version else {}
+    needs = Needs(job=spec.job_id, model=model, wants=tuple(sorted(wants)), versions=versions)
     if spec.files is None or not spec.is_carried:
         return needs
     # The agent's own folder, and in it the workspace under its name.
@@ -212,6 +223,9 @@ def find_unmet(needs: Needs, has: Has) -> str:
         return f"it needs format {needs.format}, and {has.node or 'the worker'} reads up to {has.format}: upgrade it"
     if missing := [want for want in needs.wants if want not in has.offers]:
         return f"it lacks {' and '.join(_in_words(want, has) for want in missing)}"
+    for want, wanted in needs.versions.items():
+        if not accepts(wanted, found := has.offers[want]):
+            return f"it has {want.partition(':')[2]} {found or 'in an unknown version'}, and the agent needs {wanted}"
     if not needs.model:
         return ""
     if vendor_of(needs.model) is not None:
@@ -220,11 +234,12 @@ def find_unmet(needs: Needs, has: Has) -> str:
 
 
 def find_differing(workers: Iterable[Has]) -> list[str]:
-    """Return the names that these workers offer in several versions."""
+    """Return the names that these workers offer in several versions. Harnesses are no part of it: definitions say which they accept."""
     versions: dict[str, set[str]] = {}
     for has in workers:
         for name, version in has.offers.items():
-            versions.setdefault(name, set()).add(version)
+            if not name.startswith(offer("harness", "")):
+                versions.setdefault(name, set()).add(version)
     return sorted(name.partition(":")[2] for name, found in versions.items() if len(found) > 1)
 
 

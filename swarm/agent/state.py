@@ -245,6 +245,15 @@ class HistoryState:
         """Return the result of a call of the last reply, in the model's form."""
         return self._results[tool_use_id]
 
+    @property
+    def last_calls(self) -> list[Block]:
+        """The calls of the last reply."""
+        return self._calls
+
+    def known_result(self, tool_use_id: str) -> Block | None:
+        """Return the result of a call of the last reply, in the model's form, if there is one."""
+        return self._results.get(tool_use_id)
+
     def tool_names(self) -> set[str]:
         """Return the names of the agent's tools."""
         names = {tool["name"] for tool in self.tools}

@@ -30,6 +30,7 @@ TABLE = (
     "summaries",
     "batching",
     "workflows",
+    "harnesses",
     "webhooks",
     "repositories",
     "triggers",

@@ -186,6 +186,9 @@ class Settings(BaseSettings):
     """Worker: Git servers of repositories that jobs name (`swarm run --repo`), as JSON: `{"git.example.org": "gitea:TOKEN"}`. The kind
     (`github`, `gitlab`, `gitea`) is for pull requests; after it comes the name of a variable, or the path of a file, with a token.
     `http://host` allows plain HTTP; `file` stands for local paths."""
+    harnesses: dict[str, str] = {}
+    """Worker: programs of other coding agents that are not on the PATH, or that `harness: acp` needs, by name, as JSON:
+    `{"claude-code": "/opt/claude/bin/claude", "goose": "/opt/goose/bin/goose"}` (docs/harnesses.md)."""
     history_depth: int = Field(default=0, ge=0)
     """Worker: commits of history that it fetches of such a repository; 0: all."""
 
@@ -322,6 +325,14 @@ class Settings(BaseSettings):
                 raise ValueError(
                     f"{host!r} needs `KIND:SECRET`: github, gitlab or gitea, and the name of a variable or an absolute path"
                 )
+        return value
+
+    @field_validator("harnesses")
+    @classmethod
+    def _check_harnesses(cls, value: dict[str, str]) -> dict[str, str]:
+        for name, program in value.items():
+            if not re.fullmatch(r"[\w.@+-]+", name) or not program.startswith("/"):
+                raise ValueError(f"{name!r} needs the absolute path of a program, not {program!r}")
         return value
 
     @field_validator("vendors")

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from swarm.definitions.hook_tables import read_hooks
 from swarm.definitions.key_readers import (
     read_duties,
+    read_harness,
     read_nicknames,
     read_placing,
     read_program,
@@ -67,9 +68,10 @@ def build_definition(
     name = _read_name(keys, fallback_name, name_expected, warnings)
     prompt = _read_string(keys, "prompt").strip()
     values: dict[str, Any] = {}
-    if (program := read_program(keys, _read_string(keys, "description"), warnings)) and not prompt:
+    program = read_harness(keys) or read_program(keys, _read_string(keys, "description"), warnings)
+    if program and not prompt:
         prompt = program["prompt"]
-    if not prompt:
+    if not prompt and "harness" not in program:
         if prompt_required:
             raise Unusable("it has no prompt", "Write the agent's instructions below the frontmatter.")
         prompt = _inherit_from_base(name, bases, values, warnings)

@@ -10,6 +10,7 @@ from typing import Any, get_args
 from pydantic import ValidationError
 
 from swarm.core.tags import split_tags
+from swarm.definitions.harness import HOLD_SECONDS, MAX_HOLD_SECONDS, Harness, HarnessKind
 from swarm.definitions.mcp.formats import Dialect, Unreadable, read_entry
 from swarm.definitions.model import Execution, Isolation, Outcome, Rule
 from swarm.definitions.sources import Unusable, as_text, show
@@ -68,6 +69,64 @@ def read_program(keys: Mapping[str, Any], description: str, warnings: list[str])
     if keys.get("restart") is not None:
         fields["restart"] = as_text(keys["restart"]).strip().lower() in ("true", "yes", "on", "1")
     return fields | {"prompt": description.strip() or "(A program.)"}
+
+
+def read_harness(keys: Mapping[str, Any]) -> dict[str, Any]:
+    """Read the keys of a harness as fields of a definition; none without `harness`. Raises `Unusable`."""
+    given = keys.get("harness")
+    if given is None:
+        return {}
+    kind = as_text(given).strip().lower()
+    if kind not in get_args(HarnessKind):
+        raise Unusable(f"`harness` is {show(given)}", f"Write one of {', '.join(get_args(HarnessKind))}.")
+    command = keys.get("command")
+    words = [as_text(word) for word in command] if isinstance(command, list) else []
+    if kind == "acp" and not (0 < len(words) <= MAX_WORDS and re.fullmatch(r"[\w.@+-]+", words[0])):
+        raise Unusable(f"`command` is {show(command)}, not a program with its arguments", "Write [goose, acp].")
+    if kind != "acp" and command is not None:
+        raise Unusable(f"`command` is {show(command)}, and {kind} has a program of its own", "Remove `command`.")
+    return {
+        "harness": Harness(
+            kind=kind,
+            command=words,
+            version=_read_version(keys.get("version")),
+            subagents=_read_yes(keys.get("subagents")),
+            question_hold=_read_hold(keys.get("questionhold")),
+        ),
+        "instruction_files": False,
+        "prompt": "",
+    }
+
+
+def _read_version(given: Any) -> str:
+    if given is None:
+        return ""
+    # Few definitions need it, and each start of a command would pay for its import.
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+    text = re.sub(r"\s*,\s*|\s+(?=[<>=!~])", ",", as_text(given).strip())
+    if re.fullmatch(r"[\d.]+", text):
+        text = f"=={text}.*"
+    try:
+        return str(SpecifierSet(text))
+    except InvalidSpecifier as error:
+        raise Unusable(f"`version` is {show(given)}", "Write versions as `>=2.1.330 <2.2`.") from error
+
+
+def _read_yes(given: Any) -> bool:
+    word = as_text(given).strip().lower() if given is not None else "no"
+    if word not in (*_ALL, *_NONE):
+        raise Unusable(f"`subagents` is {show(given)}, neither true nor false", "Write true or false.")
+    return word in _ALL
+
+
+def _read_hold(given: Any) -> float:
+    if given is None:
+        return HOLD_SECONDS
+    text = as_text(given).strip()
+    if not re.fullmatch(r"\d{1,3}(\.\d+)?", text) or float(text) > MAX_HOLD_SECONDS:
+        raise Unusable(f"`questionHold` is {show(given)}", f"Write seconds, from 0 to {MAX_HOLD_SECONDS:g}.")
+    return float(text)
 
 
 def read_placing(isolation: str, kind: str, minutes: str, warnings: list[str]) -> dict[str, Any]:

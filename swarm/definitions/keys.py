@@ -32,7 +32,7 @@ _KEYS = (
     *("maxTurns", "background", "isolation", "kind", "timeoutMins", "effort", "nicknames", "resultSchema"),
     *("permission", "disable", "sandboxMode", "approvalPolicy", "requires", "check", "checkTimeout", "rubric"),
     *("tries", "instructionFiles", "memory", "coordination", "skills", "mcpServers", "hooks", "abortSiblings"),
-    *("command", "restart"),
+    *("command", "restart", "harness", "version", "subagents", "questionHold"),
 )
 
 _UNSUPPORTED = frozenset(

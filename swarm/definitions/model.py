@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from swarm.core.records import PermissionMode as PermissionMode
+from swarm.definitions.harness import Harness
 from swarm.definitions.hooks import Hook
 from swarm.definitions.mcp.servers import Server
 
@@ -97,6 +98,8 @@ class AgentDefinition(BaseModel):
     """An interrupted program may run again from the beginning, because repeating its actions is harmless."""
     workflow: WorkflowProgram | None = Field(default=None, exclude_if=lambda program: program is None)
     """A program whose calls are the agent's calls, in place of a model's."""
+    harness: Harness | None = Field(default=None, exclude_if=lambda one: one is None)
+    """Another coding agent that works in place of the runtime's own loop."""
     skills: list[str] = []
     """Skills whose text the agent gets at its start."""
     network: bool = False
@@ -133,8 +136,8 @@ class AgentDefinition(BaseModel):
 
     @property
     def asks_model(self) -> bool:
-        """Report whether a model chooses the agent's actions, not a program."""
-        return not self.command and self.workflow is None
+        """Report whether the runtime asks a model for the agent's actions; not a program, nor a harness, which asks by itself."""
+        return not self.command and self.workflow is None and self.harness is None
 
     @property
     def names_servers(self) -> bool:

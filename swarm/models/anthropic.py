@@ -12,7 +12,7 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 from urllib.parse import quote
 
 from pydantic import ValidationError
@@ -35,6 +35,7 @@ from swarm.models.request import build_request, fit, holds_summary
 if TYPE_CHECKING:
     from anthropic import Stream
     from anthropic.types import RawMessageStreamEvent
+    from httpx2 import Response
 
     from swarm.models.connection import Client
 
@@ -185,6 +186,26 @@ class AnthropicModel:
                 known = False
             self._summarizing[model] = known
         return known
+
+    def pass_on(self, body: bytes, headers: dict[str, str]) -> Response:
+        """Post a request that another program encoded; returns the response, whatever its status, as it streams.
+
+        Raises `TransientModelError` or `PermanentModelError` without a response.
+        """
+        if self._settings.provider != "anthropic":
+            raise PermanentModelError(
+                f"provider {self._settings.provider} takes no requests of others", kind="not_found"
+            )
+        try:
+            stream: Any = self._client_postings().post(body, headers)
+        except Exception as error:
+            if (refused := getattr(error, "response", None)) is not None:
+                return cast("Response", refused)
+            failure = self.explain(error, "")
+            if failure is None:
+                raise
+            raise failure from error
+        return cast("Response", stream.response)
 
     def batches(self) -> BatchLane:
         """The batches of this server."""

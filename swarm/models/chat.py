@@ -67,6 +67,20 @@ class ChatModel:
             error.told = _told(builder, reader, len(body))
             raise
 
+    def pass_on(self, path: str, body: bytes) -> Response:
+        """Post a request that another program encoded to a path below the vendor's address; returns the response as it streams.
+
+        Raises `TransientModelError` or `PermanentModelError` without a response.
+        """
+        import httpx2
+
+        client = self._client()
+        try:
+            request = client.build_request("POST", path, content=body, headers={"content-type": "application/json"})
+            return client.send(request, stream=True)
+        except httpx2.HTTPError as error:
+            raise self._transport_failure(error, has_begun=False) from error
+
     def close(self) -> None:
         """Close this process's connections. The model stays usable."""
         if (client := self._clients.pop(os.getpid(), None)) is not None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from swarm.core.errors import ModelError
+from swarm.core.errors import ModelError, PermanentModelError
 from swarm.core.settings import Settings
 from swarm.models import ApplyLimits, Begin, Hear, ModelRequest, Progress, Reply
 from swarm.models.anthropic import AnthropicModel
 from swarm.models.batches import BatchLane
 from swarm.models.chat import ChatModel
 from swarm.models.vendors import Vendor, limit_class, split_model
+
+if TYPE_CHECKING:
+    from httpx2 import Response
+
+    from swarm.models.passage import PassedRequest
 
 
 class AnyModel:
@@ -45,6 +50,21 @@ class AnyModel:
             return self._messages.complete(request, on_progress, on_words, on_limits, on_begin)
         vendor, name = found
         return self._chat(vendor).complete(request, name, on_progress, on_words, on_limits, on_begin)
+
+    def pass_on(self, model: str, request: PassedRequest, room: int | None, headers: dict[str, str]) -> Response:
+        """Pass on a request of another program to this model's server, for a reply of at most `room` tokens.
+
+        Returns the response, whatever its status, as it streams. Raises `TransientModelError`, `PermanentModelError` or
+        `ConfigurationError` without one.
+        """
+        found = split_model(model, self._settings.vendors)
+        if (found is None) != (request.wire.name == "messages"):
+            raise PermanentModelError(
+                f"the server of {model} does not speak the format {request.wire.name}", kind="not_found"
+            )
+        if found is None:
+            return self._messages.pass_on(request.encode(model, room), headers)
+        return self._chat(found[0]).pass_on(request.wire.path, request.encode(found[1], room))
 
     def limit_class(self, model: str) -> str:
         """Name the limits by this process's account and the kind of model."""

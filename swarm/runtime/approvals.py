@@ -69,6 +69,20 @@ class Approvals:
                 self._decide(call, decision)
         return decision
 
+    def decide_outside(self, call: Block) -> Decision:
+        """Decide about a call that another program makes and carries out, and so is neither tried nor foreseen."""
+        decision = Decision()
+        self._settle(call, self._judge(call), decision)
+        return decision
+
+    def judge(self, call: Block) -> Judgement:
+        """Judge a call by the rules and the mode in force."""
+        return self._judge(call)
+
+    def question_id(self, call: Block) -> str:
+        """Return the id of the question about a call."""
+        return question_id(self._segment.spec.agent_id, call["id"])
+
     def refuse(self, call: Block) -> str:
         """Explain why a call may not run without a question; empty if it may."""
         if call["name"] not in self._segment.history.tool_names():
@@ -100,6 +114,10 @@ class Approvals:
         if verdict.action == "ask" and isinstance(failed := self._foresee(call), ToolFinished):
             decision.settled.append(failed)
             return
+        self._settle(call, verdict, decision)
+
+    def _settle(self, call: Block, verdict: Judgement, decision: Decision) -> None:
+        segment = self._segment
         ruled = self._auto.rule(call, verdict) if verdict.action == "ask" and self._auto is not None else None
         if ruled is not None and ruled.answer != "ask":
             allowed, reason = ruled.answer == "allow", f"{ruled.reason} (a small model says so, in the mode auto)"
@@ -124,7 +142,7 @@ class Approvals:
 
     def _is_asked(self, call: Block) -> bool:
         """Whether a question about the call exists already."""
-        asked_id = question_id(self._segment.spec.agent_id, call["id"])
+        asked_id = self.question_id(call)
         return call["id"] in self._segment.history.answers or self._questions.find(asked_id) is not None
 
     def _look(self, call: Block) -> ToolFinished | str:
@@ -215,7 +233,7 @@ class Approvals:
             seconds = self._segment.ask_seconds
             # A lead can answer even if no person does.
             ask = ask.model_copy(update={"seconds": REQUEST_SECONDS if ask.to and seconds <= 0 else seconds})
-        asked_id = question_id(self._segment.spec.agent_id, call["id"])
+        asked_id = self.question_id(call)
         question = self._questions.find(asked_id)
         if question is None and ask.seconds <= 0:
             answer = Answered(tool_use_id=call["id"], allowed=False, reason=notes.NOBODY_TO_ASK)

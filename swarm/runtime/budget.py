@@ -105,10 +105,10 @@ def _for_grader(history: History, prices: Prices) -> tuple[int, int]:
 
 
 def reservation_aside(
-    tokens: int, prices: Prices, *, cached: bool, most: int, closing: tuple[int, int] = (0, 0)
+    tokens: int, prices: Prices, *, cached: int, most: int, closing: tuple[int, int] = (0, 0)
 ) -> Reservation:
-    """Estimate a side request of so many tokens and a reply of `most`; `closing` stays reserved."""
-    call = _input(tokens, tokens if cached else 0) + Usage(output_tokens=LEAST_SUMMARY_TOKENS)
+    """Estimate a side request of so many tokens, of which so many are cached, and a reply of `most`; `closing` stays reserved."""
+    call = _input(tokens, cached) + Usage(output_tokens=LEAST_SUMMARY_TOKENS)
     spare = Usage(output_tokens=max(0, most - LEAST_SUMMARY_TOKENS))
     return _reservation(call, spare, prices, closing)
 

@@ -103,8 +103,8 @@ class ModelCall:
         return self._journal.history
 
     def bounds(self) -> ContextBounds | None:
-        """Size limits of the conversation, and the wanted summary; None before the first reply."""
-        if self._history.last is None:
+        """Size limits of the conversation, and the wanted summary; None before the first reply, and for who cuts it by itself."""
+        if self._history.last is None or self._spec.definition.harness is not None:
             return None
         wanted, prices, model = self._journal.wanted, self._settings.prices_file, self._spec.model
         sizes = self.facts.sizes(model)

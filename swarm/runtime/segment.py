@@ -102,8 +102,9 @@ class Segment:
     @cached_property
     def journal(self) -> Journal:
         """The agent's journal."""
-        # Batches have separate limits.
-        limit_class = "" if self.claim.spec.batch else self.model.limit_class(self.claim.spec.model)
+        # Batches have separate limits, and who asks by itself takes its own turns.
+        asks = self.claim.spec.definition.asks_model and not self.claim.spec.batch
+        limit_class = self.model.limit_class(self.claim.spec.model) if asks else ""
         share = Share(self.claim, limit_class, self.settings.prices_file)
         most = self.settings.agent_journal_mib, self.settings.job_journals_mib
         return Journal(self.claim, self.store, self.publish, share, self.disk, most)

@@ -149,7 +149,7 @@ class SideRequests:
 
     def _reservation(self, request: ModelRequest) -> Reservation:
         prices = Prices(request.model, self._segment.settings.prices_file)
-        return reservation_aside(self._size(request), prices, cached=False, most=request.max_tokens)
+        return reservation_aside(self._size(request), prices, cached=0, most=request.max_tokens)
 
     @staticmethod
     def _size(request: ModelRequest) -> int:

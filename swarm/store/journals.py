@@ -16,6 +16,7 @@ from swarm.agent.entries import (
     Started,
     ToolFinished,
     Verdict,
+    charges_of,
     decode_entry,
     encode_entry,
 )
@@ -71,6 +72,8 @@ class Beside(TypedDict, total=False):
     """The text to keep if the agent is ended from outside."""
     call: CallEnd | None
     """The end of a model call."""
+    reported: Sequence[str]
+    """Further requests whose use the entries report, by the names under which the agent's record holds it."""
 
 
 class JournalStore:
@@ -204,7 +207,7 @@ class JournalStore:
             *(claim.agent_id, claim.generation, number, words[0], changed, int(beside.get("settle", False)), words[1]),
             *("" if call is None else call.encode(), "" if reservation is None else reservation.encode()),
             json.dumps(lost.counters().changed()) if lost else "",
-            _name_side_calls(entries, number),
+            _name_side_calls(entries, number, beside.get("reported", ())),
         )
         bounds = json.dumps(most)
         answer = self._keyspace.run("append", *given, digest, "", bounds, *documents)
@@ -243,24 +246,30 @@ def hook_call(number: int) -> str:
     return f"hook-{number}"
 
 
-def _name_side_calls(entries: Sequence[Entry], first: int) -> str:
+def _name_side_calls(entries: Sequence[Entry], first: int, reported: Sequence[str]) -> str:
     """Return the calls whose side requests these entries report, as JSON; empty for none."""
     paid = [
+        *reported,
+        *_find_paid(entries, first),
+    ]
+    return json.dumps(paid) if paid else ""
+
+
+def _find_paid(entries: Sequence[Entry], first: int) -> list[str]:
+    return [
         hook_call(number) if isinstance(entry, Hooked) else entry.tool_use_id
         for number, entry in enumerate(entries, first)
         if isinstance(entry, ToolFinished | Ruled | Hooked) and not entry.is_free
     ]
-    return json.dumps(paid) if paid else ""
 
 
 def _spent(claim: Claim, entries: Sequence[Entry], sums: Counters) -> dict[str, Any]:
     """Return the sums with the charges of entries; `aside` are those of other models than the agent's."""
     aside = dict[str, Counters]()
-    for entry in entries:
-        if isinstance(entry, Charge) and not entry.is_free:
-            sums += entry.counters()
-            if entry.model not in ("", claim.spec.model) and claim.spec.base_url is None:
-                aside[entry.model] = aside.get(entry.model, Counters()) + entry.counters()
+    for charge in (charge for entry in entries for charge in charges_of(entry)):
+        sums += charge.counters()
+        if charge.model not in ("", claim.spec.model) and claim.spec.base_url is None:
+            aside[charge.model] = aside.get(charge.model, Counters()) + charge.counters()
     by_model = {"aside": {model: part.changed() for model, part in aside.items()}} if aside else {}
     return {**sums.changed(), **by_model}
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import queue
 import secrets
 import selectors
 import shutil
@@ -15,7 +17,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import psutil
 
@@ -142,6 +144,85 @@ def run_command(
     return ProcessResult(report.exit_code, data, report.timed_out, report.discarded_bytes, report.held)
 
 
+class CommandInput:
+    """A command's input. One that reads nothing blocks no writer."""
+
+    def __init__(self) -> None:
+        self.end, write = os.pipe()
+        """The command's end."""
+        self._parts: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._feed, args=(write,), name="command-input", daemon=True)
+        self._thread.start()
+
+    def put(self, data: bytes) -> None:
+        """Write this next."""
+        self._parts.put(data)
+
+    def put_line(self, line: Any) -> None:
+        """Write this next, as a line of JSON."""
+        self.put(json.dumps(line, ensure_ascii=True).encode() + b"\n")
+
+    def finish(self) -> None:
+        """Close it once everything is written."""
+        self._parts.put(None)
+
+    def close(self) -> None:
+        """Close it, and wait for that; the command should have ended."""
+        self.finish()
+        self._thread.join(5)
+
+    def _feed(self, write: int) -> None:
+        with contextlib.suppress(OSError), open(write, "wb", buffering=0) as file:
+            while (data := self._parts.get()) is not None:
+                rest = memoryview(data)
+                while rest:
+                    rest = rest[file.write(rest) :]
+
+
+class RunningCommand:
+    """A confined command whose output is read while it runs; whatever happens to this process, nothing of it is left running."""
+
+    def __init__(
+        self, ctx: ToolContext, argv: list[str], *, given: int, limit_seconds: float, most_bytes: int = MAX_OUTPUT_BYTES
+    ) -> None:
+        """`given` is its input, as descriptor 20. Raises `ToolError`."""
+        self._shell_id, self._argv = new_shell_id(), argv
+        read, write = os.pipe()
+        with open(write, "wb") as end:
+            try:
+                self._process = _spawn(
+                    ctx,
+                    "",
+                    argv,
+                    self._shell_id,
+                    end,
+                    limit_seconds=limit_seconds,
+                    given=given,
+                    most_bytes=most_bytes,
+                )
+            except ToolError:
+                os.close(read)
+                raise
+        self.output = os.fdopen(read, "rb")
+        """Its output, to the end."""
+
+    def end(self) -> ProcessResult:
+        """End it, if it still runs, and return how it ended."""
+        assert self._process.stdin and self._process.stdout
+        self._process.stdin.close()
+        try:
+            report = Report.parse(self._process.stdout.read())
+        finally:
+            self._process.stdout.close()
+            _end_launcher(self._process)
+        self.output.close()
+        if report is None or not report.contained:
+            kill_marked(self._shell_id)
+        if report is None:
+            return ProcessResult(exit_code=137, output=b"", held=hold_planted(watch_words(self._argv)))
+        return ProcessResult(report.exit_code, b"", report.timed_out, report.discarded_bytes, report.held)
+
+
 def _prepare(ctx: ToolContext, confine: Confine | None, argv: list[str] | None) -> tuple[list[str], IO[bytes]]:
     """The program that runs a command, and the file for its output.
 
@@ -187,12 +268,13 @@ def _spawn(
     *,
     limit_seconds: float = 0,
     given: int | None = None,
+    most_bytes: int = MAX_OUTPUT_BYTES,
 ) -> subprocess.Popen[bytes]:
     """Start the launcher; without a file for its report it has pipes, and ends when its input is closed."""
     lifeline = report is None
     environment = clean_environment(os.environ) | {"TMPDIR": str(scratch_folder(ctx))} | ctx.environment
     environment[MARKER] = shell_id
-    launch = [sys.executable, "-I", "-S", str(_LAUNCHER), str(limit_seconds), str(MAX_OUTPUT_BYTES), str(int(lifeline))]
+    launch = [sys.executable, "-I", "-S", str(_LAUNCHER), str(limit_seconds), str(most_bytes), str(int(lifeline))]
     given = _keep_text(command) if given is None else given
     try:
         return subprocess.Popen(

@@ -8,9 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import queue
-import threading
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -18,7 +15,7 @@ from swarm.core.errors import ToolError
 from swarm.definitions.tools import PROGRAM, PROGRAM_AGAIN
 from swarm.mailbox import Message
 from swarm.tools import Hold, Tool, ToolContext, ToolResult
-from swarm.tools.processes import run_command
+from swarm.tools.processes import CommandInput, run_command
 
 _TAIL_CHARACTERS = 4_000
 _ENTER = 'exec "$@" <&20 20<&-'
@@ -43,34 +40,10 @@ class _Over(Exception):
     """The program has given its result: its further actions have no effect."""
 
 
-class _Input:
-    """The program's standard input. A program that reads nothing blocks no writer."""
-
-    def __init__(self) -> None:
-        self.end, write = os.pipe()
-        self._lines: queue.Queue[bytes | None] = queue.Queue()
-        self._thread = threading.Thread(target=self._feed, args=(write,), name="program-input", daemon=True)
-        self._thread.start()
-
-    def put(self, line: dict[str, Any]) -> None:
-        self._lines.put(json.dumps(line, ensure_ascii=True).encode() + b"\n")
-
-    def close(self) -> None:
-        self._lines.put(None)
-        self._thread.join(5)
-
-    def _feed(self, write: int) -> None:
-        with contextlib.suppress(OSError), open(write, "wb", buffering=0) as file:
-            while (line := self._lines.get()) is not None:
-                rest = memoryview(line)
-                while rest:
-                    rest = rest[file.write(rest) :]
-
-
 class _Dialogue:
     """The output of one run of a program, line by line."""
 
-    def __init__(self, context: ToolContext, exchange: Exchange, told: _Input) -> None:
+    def __init__(self, context: ToolContext, exchange: Exchange, told: CommandInput) -> None:
         self._context, self._exchange, self._told = context, exchange, told
         self._read = 0
         self.result: str | None = None
@@ -86,7 +59,9 @@ class _Dialogue:
         if self.result is not None or self.error:
             raise _Over
         for message in self._exchange.receive():
-            self._told.put({"type": "message", "from": message.sender_name, "kind": message.kind, "text": message.body})
+            self._told.put_line(
+                {"type": "message", "from": message.sender_name, "kind": message.kind, "text": message.body}
+            )
 
     def finish(self, written: bytes) -> None:
         """Process the rest of the output after the program has ended."""
@@ -110,7 +85,7 @@ class _Dialogue:
                 to = str(line.get("to") or "parent")
                 why = self._exchange.send(to, str(line.get("text", "")))
                 told = {"type": "refused", "to": to, "reason": why} if why else {"type": "sent", "to": to}
-                self._told.put(told | ({"id": line["id"]} if "id" in line else {}))
+                self._told.put_line(told | ({"id": line["id"]} if "id" in line else {}))
             case _:
                 self.output.append(text)
                 self._context.tell(text)
@@ -124,8 +99,8 @@ def run_program(context: ToolContext, given: dict[str, Any]) -> ToolResult:
     # Only in a sandbox: the author of the definition writes a program for every host of the fleet.
     context.hold = Hold(network=context.spec.network)
     argv = context.confine(context, ["bash", "-c", _ENTER, "program", *definition.command])
-    told = _Input()
-    told.put(_start_line(context, given))
+    told = CommandInput()
+    told.put_line(_start_line(context, given))
     hook_state = _Dialogue(context, exchange, told)
     try:
         outcome = run_command(

@@ -95,7 +95,7 @@ class CompactionStep(Step):
         reservation = reservation_aside(
             tokens,
             Prices(plan.model, self._prices_file),
-            cached=plan.cached,
+            cached=tokens if plan.cached else 0,
             most=most,
             # The text after the summary is shorter than the summarized part, so this is enough.
             closing=self._call.closing(0),

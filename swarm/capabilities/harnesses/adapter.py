@@ -1,0 +1,70 @@
+"""What differs between harnesses: how a program is started, heard and answered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from swarm.capabilities.harnesses.run import HarnessRun
+
+PORT = 8787
+"""The port of the box's own loopback that leads to the gateway."""
+URL = f"http://127.0.0.1:{PORT}"
+HOME = "/tmp"
+"""The home of a program, as it sees it."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How a program is started."""
+
+    argv: list[str]
+    environment: Mapping[str, str]
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Files beside the gateway's socket, which the program can read and not write, by name."""
+    home_files: Mapping[str, str] = field(default_factory=dict)
+    """Files of its home, by relative path."""
+
+
+class Adapter:
+    """One program that runs. All methods are called on the thread that runs the agent."""
+
+    session_files: ClassVar[tuple[str, ...]] = ()
+    """Patterns of the files that hold its conversation, relative to its home."""
+
+    def __init__(self, run: HarnessRun) -> None:
+        self.run = run
+        self.error = ""
+        """Why its work ended without an answer, in its own words."""
+        self.has_answered = False
+
+    def continues(self, transcript: str) -> bool:
+        """Whether the program, by its own record, continues at a call that it had put off."""
+        return False
+
+    def launch(self, program: str, given: Path, *, resumes: bool) -> Launch:
+        """Say how to start it. `given` is the folder of its files, as it sees it."""
+        raise NotImplementedError
+
+    def begin(self, prompt: str) -> None:
+        """Give it the prompt, right after its start."""
+        raise NotImplementedError
+
+    def hear(self, line: str) -> None:
+        """Take in a line of its output."""
+        raise NotImplementedError
+
+    def hook(self, told: dict[str, Any]) -> bool:
+        """Answer a hook through `run.answer_hook`; False if it is too early for it."""
+        return True
+
+    def answer(self, call_id: str, allowed: bool, reason: str) -> None:
+        """Give the program the decision about a call."""
+        raise NotImplementedError
+
+    def put_off(self, call_id: str) -> None:
+        """Have the program put a call off, and end."""
+        raise NotImplementedError

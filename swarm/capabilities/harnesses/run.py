@@ -1,0 +1,553 @@
+"""One run of a harness: start its program in a box, journal what it says and does, decide about its calls, end it.
+
+Everything is journaled on the thread that runs the agent. Other threads read the program's output and serve its socket, and put
+what they hear into one queue. The entries are those of every agent: replies, calls that begin, results. So journal, page,
+budget and questions need not know that another program works.
+
+| the process dies | then |
+|---|---|
+| before a call has begun | the program is resumed; at most one request is paid twice |
+| after it has begun | its changes to files are undone where files are carried; it is not begun twice, and the program is told |
+| after its result | the program is told the result, if its own record lacks it |
+| while a question is open | the question stays; its answer continues the agent |
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import shutil
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from swarm.agent.entries import Answered, Assistant, Finished, ModelFailed, ToolFinished, ToolStarted
+from swarm.agent.harnesses import ALLOWED, ALONE, BEGUN_BEFORE, NOT_OF_CHILDREN, find_put_off, plan_prompt
+from swarm.agent.history import LOST
+from swarm.capabilities.harnesses import inside
+from swarm.capabilities.harnesses.adapter import HOME, PORT, Adapter
+from swarm.capabilities.harnesses.gateway import Gateway
+from swarm.capabilities.harnesses.kinds import make_adapter
+from swarm.capabilities.harnesses.programs import FoundProgram, find_programs
+from swarm.capabilities.harnesses.purse import Purse, Spent, describe_limit
+from swarm.capabilities.harnesses.session import Session
+from swarm.capabilities.harnesses.step import canonical
+from swarm.capabilities.harnesses.store import HarnessStore
+from swarm.core.errors import AgentCancelled, ConfigurationError, Interrupted, NotOwner, ToolError
+from swarm.core.log import EventLog
+from swarm.core.usage import Counters
+from swarm.definitions.tools import Kind, row_of
+from swarm.mailbox import write_out
+from swarm.models import Block
+from swarm.models.catalogue import resolve_model
+from swarm.permissions.sandbox import choose_backend
+from swarm.runtime.approvals import deny
+from swarm.runtime.steps import Again, Turn
+from swarm.runtime.token_stream import TokenStream
+from swarm.runtime.wait import is_out_of_time
+from swarm.store.questions import Ask
+from swarm.tools import Hold, ToolContext
+from swarm.tools.outputs import fit
+from swarm.tools.processes import CommandInput, ProcessResult, RunningCommand, scratch_folder
+from swarm.tools.registry import describe_call
+from swarm.workspace.files import open_file
+from swarm.workspace.private import make_private_folder, remove_folder
+
+if TYPE_CHECKING:
+    from swarm.runtime.parts import Parts
+
+log = EventLog("swarm.harness")
+RUN_SECONDS = 1_800.0
+"""Time limit of one run, unless the definition names another."""
+_MARGIN_SECONDS = 60.0
+_LOOK_SECONDS = 0.5
+"""How often an open question is looked at while its program waits."""
+_EARLY_SECONDS = 10.0
+"""How long a hook waits for the reply with its call, which comes on another way."""
+_LONGEST_LINE = 32 << 20
+_MOST_OUTPUT_BYTES = 1 << 40
+_ERROR_CHARACTERS = 1_000
+_MOST_FAILURES = 3
+_ERRORS, _SOCKET = ".errors", "gateway"
+
+
+class HookCall(NamedTuple):
+    """A hook of the program, which waits for its answer."""
+
+    told: dict[str, Any]
+    answer: queue.SimpleQueue[dict[str, Any]]
+
+
+class OutputLine(NamedTuple):
+    """A line of the program's output."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class OutputEnd:
+    """The program has closed its output."""
+
+
+@dataclass(frozen=True)
+class AgentTrouble:
+    """An error on another thread that concerns the agent."""
+
+    error: BaseException
+
+
+@dataclass(frozen=True)
+class AtBoundary:
+    """The program has asked for a further reply, and is held there: nothing of it is under way."""
+
+
+class HeldQuestion(NamedTuple):
+    """A question that keeps the program waiting."""
+
+    call: Block
+    until: float
+    """By the monotonic clock."""
+
+
+_Heard = HookCall | OutputLine | OutputEnd | AgentTrouble | AtBoundary
+
+
+class HarnessRun:
+    """One run of one agent's harness. Not reusable."""
+
+    def __init__(self, parts: Parts, *, tools_allowed: bool) -> None:
+        self.parts, self.segment, self.tools_allowed = parts, parts.segment, tools_allowed
+        self.spec, self.history, self.journal = parts.segment.spec, parts.segment.history, parts.segment.journal
+        settings = parts.segment.settings
+        self.small_model = resolve_model(
+            settings.small_model, default=self.spec.model, parent=self.spec.model, prices_file=settings.prices_file
+        )
+        harness = self.spec.definition.harness
+        assert harness is not None, "it is no harness"
+        self.harness = harness
+        self._heard: queue.SimpleQueue[_Heard] = queue.SimpleQueue()
+        self._hooks: dict[int, HookCall] = {}
+        """Hooks whose answers are awaited, by the identity of their input."""
+        self._early: list[tuple[float, HookCall]] = []
+        self._held: HeldQuestion | None = None
+        self._granted: list[tuple[str, Any]] = []
+        """Calls that a person has allowed and the program must make again."""
+        self._words: TokenStream | None = None
+        self._watched = False
+        self._put_off = False
+        self._began = time.monotonic()
+        self._input: CommandInput | None = None
+        self._result: ProcessResult | None = None
+        """How the program ended."""
+        self._session: Session | None = None
+        self._leaves = ""
+        """Why the agent gives its process back."""
+        self._purse = Purse(self.segment, self._models(), most_requests=self._turns_left())
+        self._gateway = Gateway(self._purse, self._on_hook, lambda error: self._heard.put(AgentTrouble(error)))
+        self.adapter: Adapter = make_adapter(harness.kind, self)
+
+    def _models(self) -> dict[str, str]:
+        names = {self.spec.model, self.small_model}
+        return {name: name for name in names} | {name.partition(":")[2]: name for name in names if ":" in name}
+
+    def _turns_left(self) -> int:
+        own, limits = self.spec.definition.max_turns, self.spec.limits
+        most = limits.max_turns if own is None or self.spec.parent_id is None else min(own, limits.max_turns)
+        used = self.history.turns - max(self.history.turns_before, self.history.turns_elsewhere)
+        return max(1, most - used) if self.tools_allowed else 1
+
+    @property
+    def token(self) -> str:
+        """What the program shows instead of a key."""
+        return self._gateway.token
+
+    # -- the run --------------------------------------------------------------------------------------------------
+
+    def carry_out(self) -> Turn:
+        """Run the program until it has answered, is put off or must end. Raises `Interrupted`, `NotOwner`, `AgentCancelled`."""
+        settings = self.segment.settings
+        program = find_programs(settings.harnesses).get(self.harness.program)
+        if program is None or getattr(choose_backend(settings.sandbox), "name", "") != "bubblewrap":
+            lack = (
+                "its program is not here"
+                if program is None
+                else "it runs in a bubblewrap sandbox only, and none works here"
+            )
+            return Finished(state="failed", reason=f"{self.harness.program}: {lack}")
+        context = self.parts.toolbox.context_of("harness")
+        try:
+            home = self._make_home(context)
+            session = Session(self.segment, home, self.adapter.session_files)
+            with self._started(context, program, home, session) as running:
+                self._listen(running)
+            session.keep()
+            return self._conclude(self._read_errors(home))
+        except (ToolError, ConfigurationError, OSError) as error:
+            return self._fail(f"{self.harness.kind} could not be run: {error}")
+        finally:
+            self._gateway.close()
+            self._flush_charges()
+
+    def _make_home(self, context: ToolContext) -> Path:
+        """Make an empty home, as it would be on another host."""
+        home = scratch_folder(context) / "harness"
+        if os.path.lexists(home):
+            remove_folder(home)
+            shutil.rmtree(home, ignore_errors=True)
+        make_private_folder(home, remedy="end the job")
+        (home / ".gitconfig").write_text("[user]\n\tname = swarm\n\temail = swarm@localhost\n[safe]\n\tdirectory = *\n")
+        return home.resolve()
+
+    @contextlib.contextmanager
+    def _started(self, context: ToolContext, program: FoundProgram, home: Path, session: Session) -> Any:
+        """Start the program with its prompt; it is gone afterwards, with every process that it has started."""
+        given = scratch_folder(context).resolve() / "given"
+        shutil.rmtree(given, ignore_errors=True)
+        make_private_folder(given, remedy="end the job")
+        resumes = self.history.turns > 0 and session.restore()
+        transcript = session.text() if resumes else ""
+        prompt = self._plan(transcript, fresh=not resumes)
+        launch = self.adapter.launch(program.path, given, resumes=resumes)
+        for folder, files in ((given, launch.files), (home, launch.home_files)):
+            for name, text in files.items():
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                (folder / name).write_text(text)
+        self._gateway.listen(given / _SOCKET)
+        self._purse.hold_back = self._hold_back
+        entry = Path(inside.__file__)
+        context.hold = Hold(readable=(*program.folders, given, entry), home=home)
+        context.environment |= {"PATH": os.environ.get("PATH", os.defpath), **launch.environment}
+        argv = [
+            sys.executable,
+            "-I",
+            "-S",
+            str(entry),
+            str(PORT),
+            str(given / _SOCKET),
+            f"{HOME}/{_ERRORS}",
+            *launch.argv,
+        ]
+        assert context.confine is not None
+        self._input = CommandInput()
+        running = RunningCommand(
+            context,
+            context.confine(context, argv),
+            given=self._input.end,
+            limit_seconds=self._limit_seconds(),
+            most_bytes=_MOST_OUTPUT_BYTES,
+        )
+        log.info(
+            "harness.started",
+            agent_id=self.spec.agent_id,
+            kind=self.harness.kind,
+            version=program.version,
+            resumes=resumes,
+        )
+        self._tell(f"{self.harness.kind} {program.version}".strip())
+        threading.Thread(target=self._read, args=(running,), name="harness-output", daemon=True).start()
+        self._session = session
+        try:
+            self.adapter.begin(prompt)
+            yield running
+        finally:
+            self._result = running.end()
+            self._input.close()
+
+    def _plan(self, transcript: str, *, fresh: bool) -> str:
+        """Return the prompt, and give calls that a person has allowed to the program to be made again, if it must."""
+        continues = self.adapter.continues(transcript)
+        if not continues:
+            for call in find_put_off(self.history):
+                if call["id"] in self.history.pending and self.history.answers[call["id"]].allowed:
+                    self._granted.append((call["name"], call["input"]))
+                    self.journal.append_results([ToolFinished(tool_use_id=call["id"], text=ALLOWED)])
+        return plan_prompt(self.history, lambda text: text in transcript, fresh=fresh, continues=continues)
+
+    def _limit_seconds(self) -> float:
+        wanted = self.spec.definition.timeout_seconds or RUN_SECONDS
+        return max(1.0, min(wanted, self.segment.settings.hard_limit_seconds - _MARGIN_SECONDS))
+
+    # -- what is heard --------------------------------------------------------------------------------------------
+
+    def _read(self, running: RunningCommand) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            while line := running.output.readline(_LONGEST_LINE):
+                self._heard.put(OutputLine(line.decode("utf-8", "replace")))
+        self._heard.put(OutputEnd())
+
+    def _on_hook(self, told: dict[str, Any]) -> dict[str, Any]:
+        call = HookCall(told, queue.SimpleQueue())
+        self._heard.put(call)
+        return call.answer.get()
+
+    def _hold_back(self) -> bool:
+        """Whether a request is held back because the agent leaves. On another thread."""
+        if not (why := self._why_leave()):
+            return False
+        self._leaves = why
+        self._heard.put(AtBoundary())
+        return True
+
+    def _why_leave(self) -> str:
+        if why := self.parts.draining():
+            return why
+        over = time.monotonic() - self._began > self.segment.settings.segment_seconds
+        return "others wait for the process" if over else ""
+
+    def _listen(self, running: RunningCommand) -> None:
+        stop, looked = self.segment.stop, time.monotonic()
+        while True:
+            heard = self._next()
+            match heard:
+                case OutputLine(text=text):
+                    self.adapter.hear(text)
+                    self._retry_early()
+                case HookCall():
+                    self._take_hook(heard, time.monotonic() + _EARLY_SECONDS)
+                case AgentTrouble(error=error):
+                    raise error
+                case AtBoundary():
+                    return
+                case OutputEnd():
+                    return
+            stop.check()
+            if time.monotonic() - looked < _LOOK_SECONDS:
+                continue
+            looked = time.monotonic()
+            self._retry_early()
+            self._look_at_question()
+            if is_out_of_time(self.segment):
+                return
+
+    def _next(self) -> _Heard | None:
+        with self.segment.stop.waiting(), contextlib.suppress(queue.Empty):
+            return self._heard.get(timeout=_LOOK_SECONDS)
+        return None
+
+    def _take_hook(self, call: HookCall, until: float) -> None:
+        self._hooks[id(call.told)] = call
+        if not self.adapter.hook(call.told):
+            if time.monotonic() < until:
+                self._early.append((until, call))
+            else:
+                self.answer_hook(call.told, {})
+
+    def _retry_early(self) -> None:
+        early, self._early = self._early, []
+        for until, call in early:
+            self._take_hook(call, until)
+
+    def answer_hook(self, told: dict[str, Any], answer: dict[str, Any]) -> None:
+        """Answer a hook."""
+        if (call := self._hooks.pop(id(told), None)) is not None:
+            call.answer.put(answer)
+
+    @property
+    def input(self) -> CommandInput:
+        """The program's input."""
+        assert self._input is not None, "it has not been started"
+        return self._input
+
+    # -- the journal ----------------------------------------------------------------------------------------------
+
+    def knows(self, call_id: str) -> bool:
+        """Whether the journal has the reply with this call."""
+        return call_id in self.history.call_ids
+
+    def hear_words(self, number: int, block: Block, text: str) -> None:
+        """Show watchers the next words of a reply."""
+        self._words = self._words or TokenStream(self.segment, self.journal.next_number, watched=self._watched)
+        self._words.take(number, block, text)
+
+    def note_reply(self, content: list[Block], stop_reason: str) -> None:
+        """Journal a whole reply with what was spent until now."""
+        spent = self._purse.take("")
+        if self._words is not None:
+            self._watched, self._words = self._words.watched, None
+        entry = Assistant(
+            content=content,
+            stop_reason=stop_reason,
+            **{**dict(spent.own), "model": spent.own.model or self.spec.model},
+            beside=list(spent.beside.values()),
+            duration_seconds=max(0.0, time.monotonic() - self._began),
+        )
+        activity = next((describe_call(block) for block in content if block.get("type") == "tool_use"), "answering")
+        said = self.history.reply_text.text_after(entry)
+        self.journal.append([entry], activity=activity, counters=Counters(turns=1), said=said, **self._paid(spent))
+        self._purse.renew()
+
+    def _paid(self, spent: Spent) -> Any:
+        return {"settle": self._purse.is_limited and bool(spent.names), "reported": spent.names}
+
+    def note_result(self, call_id: str, text: str, is_error: bool, *, child: str = "") -> None:
+        """Journal the result of a call, with the commit of the files after it; once. `child`: the program's agent that it started."""
+        call = self.history.pending.get(call_id)
+        if call is None:
+            return
+        spent = self._purse.take(child) if child else Spent()
+        result = ToolFinished(
+            tool_use_id=call_id,
+            text=fit(self.parts.outputs, call_id, write_out(text)),
+            is_error=is_error,
+            **dict(spent.own),
+            beside=list(spent.beside.values()),
+        )
+        had_effects = call_id in self.history.tools_started
+        if had_effects:
+            for step in self.parts.steps:
+                result = step.after_call(call, result)
+        self.journal.append([result], counters=Counters(tools=1), **self._paid(spent))
+        if had_effects:
+            for step in self.parts.steps:
+                step.noted()
+            if self._session is not None:
+                self._session.keep()
+        if child:
+            self._purse.renew()
+
+    def _flush_charges(self) -> None:
+        """Journal what requests have cost whose replies no entry holds."""
+        spent = self._purse.take_all()
+        charges = [charge for charge in (spent.own, *spent.beside.values()) if not charge.is_free]
+        if not spent.names or self.history.finished is not None:
+            return
+        lost = [
+            ModelFailed(error="requests beside the conversation", error_kind=LOST, permanent=False, **dict(charge))
+            for charge in charges
+        ]
+        with contextlib.suppress(NotOwner, AgentCancelled, Interrupted):
+            if lost:
+                self.journal.append(lost, settle=self._purse.is_limited, reported=spent.names)
+
+    def _tell(self, activity: str) -> None:
+        self.segment.store.events.show_activity(self.segment.claim, activity)
+
+    # -- decisions about calls ------------------------------------------------------------------------------------
+
+    def judge_child(self, call: Block) -> tuple[bool, str]:
+        """Judge a call of the program's own agent, which can ask nobody."""
+        verdict = self.parts.approvals.judge(canonical(call))
+        return verdict.action == "allow", verdict.reason if verdict.action == "deny" else NOT_OF_CHILDREN
+
+    def decide(self, call: Block) -> None:
+        """Decide about a call that the program is about to make; the adapter gets the answer, perhaps later."""
+        call_id = call["id"]
+        if call_id in self.history.tools_started or call_id not in self.history.pending:
+            known = self.history.known_result(call_id) or {}
+            self.adapter.answer(call_id, False, str(known.get("content") or "") or BEGUN_BEFORE)
+            return
+        if (grant := (call["name"], call["input"])) in self._granted:
+            self._granted.remove(grant)
+            self.journal.append([Answered(tool_use_id=call_id, allowed=True)])
+        self._apply(call)
+
+    def _apply(self, call: Block) -> bool:
+        """Apply the decision about a call, if there is one; else see to its question. Returns whether it is decided."""
+        call_id, approvals = call["id"], self.parts.approvals
+        decision = approvals.decide_outside(canonical(call))
+        if decision.question is None:
+            results = sum(isinstance(entry, ToolFinished) for entry in decision.settled)
+            if decision.settled:
+                self.journal.append(decision.settled, counters=Counters(tools=results))
+            for denied, why in decision.denied:
+                self.segment.store.events.emit(
+                    self.spec.job_id, "denied", self.spec.agent_id, call=describe_call(denied), why=why
+                )
+            if decision.run:
+                self._begin_call(call)
+                self.adapter.answer(call_id, True, "")
+            else:
+                text = next(entry.text for entry in decision.settled if isinstance(entry, ToolFinished))
+                self.adapter.answer(call_id, False, text)
+            return True
+        if self._held is None:
+            self._see_to_question(call, decision.question[1])
+        return False
+
+    def _see_to_question(self, call: Block, ask: Ask) -> None:
+        """Keep the program waiting for a while, or have it put the call off."""
+        others = [one for one in self.history.pending if one != call["id"]]
+        if others or self._held is not None:
+            result = deny(self.history, call, ALONE).model_copy(update={"denied": ""})
+            self.journal.append_results([result])
+            self.adapter.answer(call["id"], False, ALONE)
+            return
+        hold = self.harness.question_hold
+        if hold <= 0:
+            self._put_call_off(call)
+            return
+        steps = HarnessStore(self.segment.store.keyspace, self.segment.claim)
+        self.segment.publish(steps.ask(self.parts.approvals.question_id(call), ask))
+        self._tell(f"asks: {ask.title}")
+        self._held = HeldQuestion(call, time.monotonic() + hold)
+
+    def _look_at_question(self) -> None:
+        held = self._held
+        if held is None:
+            return
+        if self._apply(held.call):
+            self._held = None
+        elif time.monotonic() > held.until:
+            self._held = None
+            self._put_call_off(held.call)
+
+    def _put_call_off(self, call: Block) -> None:
+        self._put_off = True
+        self.adapter.put_off(call["id"])
+
+    def _begin_call(self, call: Block) -> None:
+        """Journal that a call with effects begins, before it does."""
+        if row_of(canonical(call)["name"]).kind is Kind.LOOK:
+            return
+        self.journal.append([ToolStarted(tool_use_id=call["id"])], activity=describe_call(call))
+        for step in self.parts.steps:
+            step.before_call(call)
+
+    # -- the end --------------------------------------------------------------------------------------------------
+
+    def _read_errors(self, home: Path) -> str:
+        try:
+            opened, _ = open_file(home, home / _ERRORS)
+        except ToolError:
+            return ""
+        with open(opened, "rb") as file:
+            return file.read(1 << 20).decode("utf-8", "replace").strip()[-_ERROR_CHARACTERS:]
+
+    def _conclude(self, errors: str) -> Turn:
+        self._flush_charges()
+        result = self._result
+        assert result is not None, "the program has ended"
+        text = self.history.reply_text.text_at_hand()
+        if result.held:
+            what = "; ".join(result.held)[:2_000]
+            self.segment.store.events.emit(self.spec.job_id, "held", self.spec.agent_id, what=what)
+        if is_out_of_time(self.segment):
+            return Finished(state="timed_out", text=text, reason="the time limit was reached", stopped_at="time")
+        if self._purse.empty is not None:
+            limit: Any = "tokens" if self._purse.empty.name == "tokens" else "budget"
+            return Finished(state="failed", text=text, reason=describe_limit(self._purse.empty), stopped_at=limit)
+        if self._leaves:
+            return Again(self._leaves)
+        if self._put_off or self.adapter.has_answered or self._purse.closed is not None:
+            return None
+        if result.timed_out:
+            reason = f"{self.harness.kind} was ended after {self._limit_seconds():g} s, its time limit"
+            return Finished(state="timed_out", text=text, reason=reason, stopped_at="time")
+        if self._gateway.failure is not None:
+            self.parts.model_call.note_failure(self._gateway.failure)  # type: ignore[arg-type]
+            return None
+        why = self.adapter.error or f"it ended with the exit code {result.exit_code}"
+        return self._fail(f"{self.harness.kind} failed: {why}{f'; its last words: {errors}' if errors else ''}")
+
+    def _fail(self, why: str) -> Turn:
+        """Journal a failure of the program; it is started again a few times."""
+        permanent = self.history.failures + 1 >= _MOST_FAILURES
+        retry_at = 0.0 if permanent else self.segment.claim.now() + 2.0**self.history.failures
+        log.warning("harness.failed", agent_id=self.spec.agent_id, why=why, again=not permanent)
+        entry = ModelFailed(error=why, error_kind="harness", permanent=permanent, retry_at=retry_at)
+        self.journal.append([entry], activity="" if permanent else "starting again")
+        return None
