@@ -165,10 +165,10 @@ class Questions:
         return answer == ["ok"]
 
     def expire(self, question_id: str) -> None:
-        """Close a question that was not answered in time; a question closed meanwhile stays unchanged."""
+        """Close a question that was not answered in time, if there is one; a question closed meanwhile stays unchanged."""
         try:
             self._close(question_id, "expired", "", "", "", "", "")
-        except QuestionClosed:
+        except (QuestionClosed, UnknownQuestion):
             pass
 
     def _close(self, question_id: str, *words: str) -> Signals:

@@ -45,7 +45,6 @@ from swarm.mailbox import write_out
 from swarm.models import Block
 from swarm.models.catalogue import resolve_model
 from swarm.permissions.sandbox import choose_backend
-from swarm.runtime.approvals import deny
 from swarm.runtime.steps import Again, Turn
 from swarm.runtime.token_stream import TokenStream
 from swarm.runtime.wait import is_out_of_time
@@ -404,8 +403,6 @@ class HarnessRun:
         if had_effects:
             for step in self.parts.steps:
                 step.noted()
-            if self._session is not None:
-                self._session.keep()
         if child:
             self._purse.renew()
 
@@ -470,15 +467,9 @@ class HarnessRun:
 
     def _see_to_question(self, call: Block, ask: Ask) -> None:
         """Keep the program waiting for a while, or have it put the call off."""
-        others = [one for one in self.history.pending if one != call["id"]]
-        if others or self._held is not None:
-            result = deny(self.history, call, ALONE).model_copy(update={"denied": ""})
-            self.journal.append_results([result])
-            self.adapter.answer(call["id"], False, ALONE)
-            return
         hold = self.harness.question_hold
-        if hold <= 0:
-            self._put_call_off(call)
+        if hold <= 0 or self._held is not None:
+            self._put_off_or_refuse(call)
             return
         steps = HarnessStore(self.segment.store.keyspace, self.segment.claim)
         self.segment.publish(steps.ask(self.parts.approvals.question_id(call), ask))
@@ -493,16 +484,25 @@ class HarnessRun:
             self._held = None
         elif time.monotonic() > held.until:
             self._held = None
-            self._put_call_off(held.call)
+            self._put_off_or_refuse(held.call)
 
-    def _put_call_off(self, call: Block) -> None:
-        self._put_off = True
-        self.adapter.put_off(call["id"])
+    def _put_off_or_refuse(self, call: Block) -> None:
+        """Have the program put a call off. It can do that with the only call of a reply; the model must make any other again."""
+        if all(one == call["id"] for one in self.history.pending):
+            self._put_off = True
+            self.adapter.put_off(call["id"])
+            return
+        self.segment.store.questions.expire(self.parts.approvals.question_id(call))
+        self.journal.append_results([ToolFinished(tool_use_id=call["id"], text=ALONE, is_error=True)])
+        self.adapter.answer(call["id"], False, ALONE)
 
     def _begin_call(self, call: Block) -> None:
         """Journal that a call with effects begins, before it does."""
         if row_of(canonical(call)["name"]).kind is Kind.LOOK:
             return
+        if self._session is not None:
+            # Its own record of the reply goes first, or it would make the call again.
+            self._session.keep()
         self.journal.append([ToolStarted(tool_use_id=call["id"])], activity=describe_call(call))
         for step in self.parts.steps:
             step.before_call(call)
