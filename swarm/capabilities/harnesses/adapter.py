@@ -34,6 +34,8 @@ class Adapter:
 
     session_files: ClassVar[tuple[str, ...]] = ()
     """Patterns of the files that hold its conversation, relative to its home."""
+    keeps_each_call: ClassVar[bool] = True
+    """Whether they are kept before each call begins, because they only grow at their end; else after the run."""
 
     def __init__(self, run: HarnessRun) -> None:
         self.run = run

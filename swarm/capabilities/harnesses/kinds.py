@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 _ADAPTERS: dict[HarnessKind, str] = {
     "claude-code": "swarm.capabilities.harnesses.claude_code:ClaudeCode",
+    "opencode": "swarm.capabilities.harnesses.opencode:OpenCode",
+    "acp": "swarm.capabilities.harnesses.acp:AcpClient",
 }
 
 

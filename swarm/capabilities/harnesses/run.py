@@ -44,6 +44,7 @@ from swarm.definitions.tools import Kind, row_of
 from swarm.mailbox import write_out
 from swarm.models import Block
 from swarm.models.catalogue import resolve_model
+from swarm.models.vendors import split_model
 from swarm.permissions.sandbox import choose_backend
 from swarm.runtime.steps import Again, Turn
 from swarm.runtime.token_stream import TokenStream
@@ -70,7 +71,6 @@ _EARLY_SECONDS = 10.0
 _LONGEST_LINE = 32 << 20
 _MOST_OUTPUT_BYTES = 1 << 40
 _ERROR_CHARACTERS = 1_000
-_MOST_FAILURES = 3
 _ERRORS, _SOCKET = ".errors", "gateway"
 
 
@@ -150,14 +150,40 @@ class HarnessRun:
         self.adapter: Adapter = make_adapter(harness.kind, self)
 
     def _models(self) -> dict[str, str]:
+        vendors = self.segment.settings.vendors
         names = {self.spec.model, self.small_model}
-        return {name: name for name in names} | {name.partition(":")[2]: name for name in names if ":" in name}
+        short = {found[1]: name for name in names if (found := split_model(name, vendors)) is not None}
+        return {name: name for name in names} | short
 
     def _turns_left(self) -> int:
         own, limits = self.spec.definition.max_turns, self.spec.limits
         most = limits.max_turns if own is None or self.spec.parent_id is None else min(own, limits.max_turns)
         used = self.history.turns - max(self.history.turns_before, self.history.turns_elsewhere)
         return max(1, most - used) if self.tools_allowed else 1
+
+    @property
+    def vendor_and_model(self) -> tuple[str, str]:
+        """The vendor of the agent's model, empty for Anthropic, and the model's name there."""
+        found = split_model(self.spec.model, self.segment.settings.vendors)
+        return ("", self.spec.model) if found is None else (found[0].name, found[1])
+
+    @property
+    def session_id(self) -> str:
+        """The program's own name of its session; empty before it has one."""
+        return self._session.name if self._session is not None else ""
+
+    @session_id.setter
+    def session_id(self, name: str) -> None:
+        if self._session is not None:
+            self._session.keep_name(name)
+
+    def tell_everything(self) -> str:
+        """Return the prompt for a program that has lost its session."""
+        return self._plan("", fresh=True)
+
+    def finish(self) -> None:
+        """End the program: its work for this run is done."""
+        self._heard.put(OutputEnd())
 
     @property
     def token(self) -> str:
@@ -207,6 +233,7 @@ class HarnessRun:
         given = scratch_folder(context).resolve() / "given"
         shutil.rmtree(given, ignore_errors=True)
         make_private_folder(given, remedy="end the job")
+        self._session = session
         resumes = self.history.turns > 0 and session.restore()
         transcript = session.text() if resumes else ""
         prompt = self._plan(transcript, fresh=not resumes)
@@ -248,7 +275,6 @@ class HarnessRun:
         )
         self._tell(f"{self.harness.kind} {program.version}".strip())
         threading.Thread(target=self._read, args=(running,), name="harness-output", daemon=True).start()
-        self._session = session
         try:
             self.adapter.begin(prompt)
             yield running
@@ -395,7 +421,7 @@ class HarnessRun:
             **dict(spent.own),
             beside=list(spent.beside.values()),
         )
-        had_effects = call_id in self.history.tools_started
+        had_effects = row_of(canonical(call)["name"]).kind is not Kind.LOOK
         if had_effects:
             for step in self.parts.steps:
                 result = step.after_call(call, result)
@@ -500,7 +526,7 @@ class HarnessRun:
         """Journal that a call with effects begins, before it does."""
         if row_of(canonical(call)["name"]).kind is Kind.LOOK:
             return
-        if self._session is not None:
+        if self._session is not None and self.adapter.keeps_each_call:
             # Its own record of the reply goes first, or it would make the call again.
             self._session.keep()
         self.journal.append([ToolStarted(tool_use_id=call["id"])], activity=describe_call(call))
@@ -545,7 +571,7 @@ class HarnessRun:
 
     def _fail(self, why: str) -> Turn:
         """Journal a failure of the program; it is started again a few times."""
-        permanent = self.history.failures + 1 >= _MOST_FAILURES
+        permanent = self.history.failures + 1 >= self.segment.settings.max_deaths
         retry_at = 0.0 if permanent else self.segment.claim.now() + 2.0**self.history.failures
         log.warning("harness.failed", agent_id=self.spec.agent_id, why=why, again=not permanent)
         entry = ModelFailed(error=why, error_kind="harness", permanent=permanent, retry_at=retry_at)

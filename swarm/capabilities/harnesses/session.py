@@ -9,6 +9,7 @@ not know.
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import os
 import re
@@ -28,8 +29,9 @@ MAX_BYTES = 24 << 20
 """The largest session that is carried."""
 _MOST_FILES = 64
 _DEEPEST = 8
-_TAIL_BYTES = 256
 _PREFIX = "session."
+_KEY_OF_NAME = f"{_PREFIX}name"
+_SESSION = re.compile(r"[\w.:-]{1,200}")
 _NAME = re.compile(r"[\w.@+-][\w.@+ -]*")
 
 
@@ -41,9 +43,11 @@ class Session:
         self._segment, self._home, self._patterns = segment, home, patterns
         self._bounds = OutputBounds(segment.settings.agent_outputs_mib << 20, segment.settings.job_outputs_mib << 20)
         self._known: dict[str, tuple[int, bytes]] = {}
-        """Kept bytes of each file, and the last ones of them."""
+        """Kept bytes of each file, and their hash."""
         self._number = 0
         self._refused = ""
+        self.name = ""
+        """The program's own name of its session, if it chooses one."""
 
     def restore(self) -> bool:
         """Write the kept files into an empty home; returns whether there are any."""
@@ -51,6 +55,9 @@ class Session:
         try:
             for key, text in self._segment.store.outputs.all(self._segment.spec.agent_id):
                 if not key.startswith(_PREFIX):
+                    continue
+                if key == _KEY_OF_NAME:
+                    self.name = text if _SESSION.fullmatch(text) else ""
                     continue
                 part = json.loads(text)
                 path, at, data = part["path"], int(part["at"]), zlib.decompress(base64.b64decode(part["data"]))
@@ -69,8 +76,14 @@ class Session:
             place = self._home / path
             place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             place.write_bytes(content)
-            self._known[path] = len(content), bytes(content[-_TAIL_BYTES:])
+            self._known[path] = len(content), _hash(content)
         return bool(files)
+
+    def keep_name(self, name: str) -> None:
+        """Keep the program's name of its session."""
+        if name != self.name and _SESSION.fullmatch(name):
+            self.name = name
+            self._segment.store.outputs.keep(self._segment.claim, _KEY_OF_NAME, name, self._bounds)
 
     def keep(self) -> None:
         """Keep what the files have grown by. A session that cannot be carried is left, once with a line in the log."""
@@ -91,8 +104,8 @@ class Session:
             return ""
 
     def _keep_file(self, path: str, content: bytes) -> None:
-        size, tail = self._known.get(path, (0, b""))
-        at = size if len(content) >= size and content[max(0, size - len(tail)) : size] == tail else 0
+        size, known = self._known.get(path, (0, b""))
+        at = size if len(content) >= size and _hash(content[:size]) == known else 0
         if at == len(content) and at:
             return
         data = base64.b64encode(zlib.compress(content[at:])).decode()
@@ -102,7 +115,7 @@ class Session:
         kept = self._segment.store.outputs.keep(self._segment.claim, key, part, self._bounds)
         if kept.over:
             raise ValueError(f"there is no room for it ({kept.over})")
-        self._known[path] = len(content), content[-_TAIL_BYTES:]
+        self._known[path] = len(content), _hash(content)
 
     def _read(self) -> Iterator[tuple[str, bytes]]:
         total = 0
@@ -140,6 +153,10 @@ class Session:
 
     def _is_known(self, path: str) -> bool:
         return any(_matches(path, pattern) for pattern in self._patterns)
+
+
+def _hash(content: bytes | bytearray) -> bytes:
+    return hashlib.sha256(content).digest()
 
 
 def _matches(path: str, pattern: str) -> bool:
