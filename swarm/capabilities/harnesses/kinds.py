@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 _ADAPTERS: dict[HarnessKind, str] = {
     "claude-code": "swarm.capabilities.harnesses.claude_code:ClaudeCode",
+    "codex": "swarm.capabilities.harnesses.codex:Codex",
     "opencode": "swarm.capabilities.harnesses.opencode:OpenCode",
     "acp": "swarm.capabilities.harnesses.acp:AcpClient",
 }
