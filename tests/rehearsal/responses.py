@@ -1,6 +1,6 @@
 """A strict server of OpenAI's Responses with scripted replies, for harnesses that speak that format.
 
-It refuses a request as the real server would refuse it, answers the n-th request of a conversation with the n-th reply, and counts what it has charged.
+It refuses fields that a strict server does not know, answers by the number of calls in the conversation, and counts what it has charged.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ class ResponsesServer:
                 with lock:
                     server.requests.append(body)
                     events = server._answer(body)
-                data = b"".join(b"event: %b\ndata: %b\n\n" % (e["type"].encode(), json.dumps(e).encode()) for e in events)
+                data = b"".join(
+                    b"event: %b\ndata: %b\n\n" % (e["type"].encode(), json.dumps(e).encode()) for e in events
+                )
                 self.send_response(200)
                 self.send_header("content-type", "text/event-stream")
                 self.send_header("content-length", str(len(data)))
@@ -90,14 +92,24 @@ class ResponsesServer:
         self._server.server_close()
 
     def _answer(self, body: dict[str, Any]) -> list[dict[str, Any]]:
-        said = [item for item in body["input"] if item.get("role") == "assistant" or item.get("type") == "function_call"]
+        said = [
+            item for item in body["input"] if item.get("role") == "assistant" or item.get("type") == "function_call"
+        ]
         turn = len({json.dumps(item) for item in said if item.get("type") == "function_call"})
         reply = self.replies[min(turn, len(self.replies) - 1)]
         number = len(self.requests)
         items: list[dict[str, Any]] = []
         if reply.text:
             content = [{"type": "output_text", "text": reply.text, "annotations": []}]
-            items.append({"type": "message", "id": f"msg_{number}", "role": "assistant", "status": "completed", "content": content})
+            items.append(
+                {
+                    "type": "message",
+                    "id": f"msg_{number}",
+                    "role": "assistant",
+                    "status": "completed",
+                    "content": content,
+                }
+            )
         for index, (name, given) in enumerate(reply.calls):
             call_id = f"call_{number}_{index}"
             items.append(
@@ -124,7 +136,9 @@ class ResponsesServer:
             "total_tokens": tokens + output,
         }
         about = {"id": f"resp_{number}", "object": "response", "model": body["model"], "output": items}
-        events: list[dict[str, Any]] = [{"type": "response.created", "response": {**about, "output": [], "status": "in_progress"}}]
+        events: list[dict[str, Any]] = [
+            {"type": "response.created", "response": {**about, "output": [], "status": "in_progress"}}
+        ]
         for index, item in enumerate(items):
             events.append({"type": "response.output_item.added", "output_index": index, "item": item})
             if item["type"] == "message":

@@ -16,6 +16,8 @@ URL = f"http://127.0.0.1:{PORT}"
 HOME = "/tmp"
 """The home of a program, as it sees it."""
 
+_UNKNOWN = "The call was not run: the reply that makes it is not known."
+
 
 @dataclass(frozen=True)
 class Launch:
@@ -36,6 +38,9 @@ class Adapter:
     """Patterns of the files that hold its conversation, relative to its home."""
     keeps_each_call: ClassVar[bool] = True
     """Whether they are kept before each call begins, because they only grow at their end; else after the run."""
+
+    patience_seconds: ClassVar[float] = 10.0
+    """How long a hook waits for what must come before it. Then its call is refused."""
 
     def __init__(self, run: HarnessRun) -> None:
         self.run = run
@@ -62,6 +67,11 @@ class Adapter:
     def hook(self, told: dict[str, Any]) -> bool:
         """Answer a hook through `run.answer_hook`; False if it is too early for it."""
         return True
+
+    def refuse(self, told: dict[str, Any]) -> None:
+        """Refuse the call of a hook for which it stays too early."""
+        output = {"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": _UNKNOWN}
+        self.run.answer_hook(told, {"hookSpecificOutput": output})
 
     def answer(self, call_id: str, allowed: bool, reason: str) -> None:
         """Give the program the decision about a call."""

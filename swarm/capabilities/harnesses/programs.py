@@ -24,9 +24,8 @@ class KnownProgram(NamedTuple):
 
 KNOWN = {
     "claude-code": KnownProgram("claude", "npm install -g @anthropic-ai/claude-code"),
-    "codex": KnownProgram("codex-acp", "npm install -g @agentclientprotocol/codex-acp"),
+    "codex": KnownProgram("codex", "npm install -g @openai/codex"),
     "opencode": KnownProgram("opencode", "npm install -g opencode-ai"),
-    "gemini": KnownProgram("gemini", "npm install -g @google/gemini-cli"),
 }
 
 

@@ -21,6 +21,7 @@ import shutil
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -66,11 +67,11 @@ RUN_SECONDS = 1_800.0
 _MARGIN_SECONDS = 60.0
 _LOOK_SECONDS = 0.5
 """How often an open question is looked at while its program waits."""
-_EARLY_SECONDS = 10.0
-"""How long a hook waits for the reply with its call, which comes on another way."""
 _LONGEST_LINE = 32 << 20
 _MOST_OUTPUT_BYTES = 1 << 40
 _ERROR_CHARACTERS = 1_000
+_NOT_TOLD = "(Its result was not told.)"
+_STRICT = ("deny", "ask", "allow")
 _ERRORS, _SOCKET = ".errors", "gateway"
 
 
@@ -332,7 +333,8 @@ class HarnessRun:
                     self.adapter.hear(text)
                     self._retry_early()
                 case HookCall():
-                    self._take_hook(heard, time.monotonic() + _EARLY_SECONDS)
+                    self._take_hook(heard, time.monotonic() + self.adapter.patience_seconds)
+                    self._retry_early()
                 case AgentTrouble(error=error):
                     raise error
                 case AtBoundary():
@@ -359,7 +361,7 @@ class HarnessRun:
             if time.monotonic() < until:
                 self._early.append((until, call))
             else:
-                self.answer_hook(call.told, {})
+                self.adapter.refuse(call.told)
 
     def _retry_early(self) -> None:
         early, self._early = self._early, []
@@ -390,6 +392,8 @@ class HarnessRun:
 
     def note_reply(self, content: list[Block], stop_reason: str) -> None:
         """Journal a whole reply with what was spent until now."""
+        for call_id in list(self.history.pending):
+            self.note_result(call_id, _NOT_TOLD, False)
         spent = self._purse.take("")
         if self._words is not None:
             self._watched, self._words = self._words.watched, None
@@ -456,8 +460,11 @@ class HarnessRun:
         verdict = self.parts.approvals.judge(canonical(call))
         return verdict.action == "allow", verdict.reason if verdict.action == "deny" else NOT_OF_CHILDREN
 
-    def decide(self, call: Block) -> None:
-        """Decide about a call that the program is about to make; the adapter gets the answer, perhaps later."""
+    def decide(self, call: Block, paths: Sequence[str] = ()) -> None:
+        """Decide about a call that the program is about to make; the adapter gets the answer, perhaps later.
+
+        `paths` are all files that it changes, if more than one: the strictest judgement holds.
+        """
         call_id = call["id"]
         if call_id in self.history.tools_started or call_id not in self.history.pending:
             known = self.history.known_result(call_id) or {}
@@ -466,7 +473,14 @@ class HarnessRun:
         if (grant := (call["name"], call["input"])) in self._granted:
             self._granted.remove(grant)
             self.journal.append([Answered(tool_use_id=call_id, allowed=True)])
-        self._apply(call)
+        self._apply(self._strictest(call, paths))
+
+    def _strictest(self, call: Block, paths: Sequence[str]) -> Block:
+        """Return the call as one about the file that is judged most strictly."""
+        about = [{**call, "input": {**call["input"], "file_path": path}} for path in paths]
+        return min(
+            about, key=lambda one: _STRICT.index(self.parts.approvals.judge(canonical(one)).action), default=call
+        )
 
     def _apply(self, call: Block) -> bool:
         """Apply the decision about a call, if there is one; else see to its question. Returns whether it is decided."""
