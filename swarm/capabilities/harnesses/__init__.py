@@ -7,4 +7,5 @@ from swarm.core.capabilities import Capability, StepRow
 CAPABILITY = Capability(
     steps=(StepRow("harness", "swarm.capabilities.harnesses.step:HarnessStep", ("spec.definition.harness",)),),
     worker="swarm.capabilities.harnesses.worker:HarnessesOfWorker",
+    commands={"Jobs": {"proxy": "proxy:proxy"}},
 )
