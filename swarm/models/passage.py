@@ -13,6 +13,11 @@ from swarm.models import Told
 from swarm.models.chat_reply import ChatReader
 from swarm.models.reply import ReplyBuilder, split_message
 
+_SERVERS_TOOLS = (
+    *("web_search", "web_fetch", "code_execution", "mcp", "file_search", "code_interpreter", "image_generation"),
+    *("advisor", "computer_use_preview"),
+)
+"""Beginnings of the types of tools that a model's server carries out by itself."""
 _LEAST_THINKING = 1_024
 """The shortest thinking that the Messages API lets a request ask for, in tokens."""
 
@@ -64,6 +69,14 @@ class PassedRequest:
         """The longest reply that it asks for, in tokens; None without a bound."""
         given = [self._body[name] for name in self.wire.longest if isinstance(self._body.get(name), int)]
         return min(given) if given else None
+
+    def drop_servers_tools(self) -> None:
+        """Take out the tools that the model's server would carry out: they reach places that the program may not."""
+        tools = self._body.get("tools")
+        if isinstance(tools, list):
+            self._body["tools"] = [one for one in tools if not str(one.get("type", "")).startswith(_SERVERS_TOOLS)]
+        self._body.pop("mcp_servers", None)
+        self._body.pop("web_search_options", None)
 
     def encode(self, model: str, room: int | None) -> bytes:
         """Return the body for this name of the model at its server, with at most `room` tokens of reply."""

@@ -36,7 +36,7 @@ class LoneGateway:
         """`models` are the allowed ones by the program's names for them."""
         self._segment, self._journal = segment, segment.journal
         self._trouble: list[BaseException] = []
-        self.purse = Purse(segment, models)
+        self.purse = Purse(segment, models, servers_tools=True)
         self.gateway = Gateway(self.purse, lambda told: {}, self._trouble.append)
 
     @property

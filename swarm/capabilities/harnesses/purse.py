@@ -78,9 +78,19 @@ class Spent:
 class Purse:
     """The money of one running agent."""
 
-    def __init__(self, segment: Segment, models: Mapping[str, str], *, most_requests: int | None = None) -> None:
-        """`models` are the allowed ones by the program's names for them. `most_requests` bounds those of the conversation."""
+    def __init__(
+        self,
+        segment: Segment,
+        models: Mapping[str, str],
+        *,
+        most_requests: int | None = None,
+        servers_tools: bool = False,
+    ) -> None:
+        """`models` are the allowed ones by the program's names for them. `most_requests` bounds those of the conversation.
+
+        `servers_tools`: the model's server may search the web or run code for it."""
         self._segment, self._models, self._left = segment, models, most_requests
+        self._servers_tools = servers_tools
         self._store, self._claim, self._spec = segment.store, segment.claim, segment.spec
         self._steps = HarnessStore(segment.store.keyspace, segment.claim)
         self._prices_file = segment.settings.prices_file
@@ -116,6 +126,8 @@ class Purse:
     def admit(self, request: PassedRequest, child: str) -> Ticket | Refusal:
         """Reserve money and take a turn at the server for a request; waits for both. Raises `SwarmError` of the steps."""
         model = self._models.get(request.model)
+        if not self._servers_tools:
+            request.drop_servers_tools()
         if model is None:
             allowed = ", ".join(self._models)
             return Refusal(404, "not_found_error", f"the model {request.model} is not allowed here, only {allowed}")
