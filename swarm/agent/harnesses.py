@@ -1,7 +1,7 @@
-"""The next run of a harness: what its program must be told that it does not know. Pure.
+"""The next run of a harness: its prompt, with everything that its program does not know yet. Pure.
 
-A harness keeps a conversation of its own, which can be behind the journal after a crash, or be lost. The journal holds the truth: whatever
-the program's own record lacks is told with the next prompt.
+A harness keeps a conversation of its own, which can be behind the journal after a crash, or be lost. The journal holds the truth:
+the next prompt holds all that the program's own record lacks.
 """
 
 from __future__ import annotations

@@ -89,7 +89,9 @@ def _claim(
     """Make the job, and hold its only agent."""
     settings, first = swarm.settings, next(iter(models.values()))
     prompt = title or f"requests of {' '.join(command) or 'a program'} on {socket.gethostname()}"
-    prepared = prepare_order(Order(prompt=prompt, title=title or None, model=first, limits=limits), settings)
+    prepared = prepare_order(
+        Order(prompt=prompt, title=title or None, model=first, limits=limits, home_workspace=True), settings
+    )
     worker = f"proxy:{socket.gethostname()}:{os.getpid()}:{new_job_id()}"
     # No worker is called so: the agent is ours.
     spec = prepared.spec.model_copy(update={"definition": LONE, "host": worker, "files": None, "isolation": "none"})

@@ -1,4 +1,4 @@
-"""Requests that another program encoded, passed on to a model's server: three wire formats, of which only what a bill needs is read.
+"""Requests that another program encoded, passed on to a model's server: three wire formats, read only as far as a bill needs it.
 
 The bytes of a reply are passed on unchanged, in any format. Of a request the model's name and the bound of the reply are written anew.
 """
@@ -104,7 +104,7 @@ def _bound_thinking(body: dict[str, Any], room: int) -> None:
 
 
 class PassedReply:
-    """The bytes of a reply in passing. It tells the usage so far; what it cannot read, it does not count."""
+    """The bytes of a reply in passing, and its usage so far. Unreadable bytes are not counted."""
 
     def __init__(self, wire: Wire, model: str, *, whole: bool) -> None:
         """`whole`: the server answers in one piece, not with a stream of events."""

@@ -1,6 +1,6 @@
 """A strict server of OpenAI's Responses with scripted replies, for harnesses that speak that format.
 
-It refuses fields that a strict server does not know, answers by the number of calls in the conversation, and counts what it has charged.
+It refuses unknown fields, answers by the number of calls in the conversation, and counts the tokens that it has charged.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class ScriptedResponse:
 
 @dataclass
 class ResponsesServer:
-    """One server, with what it has been asked."""
+    """One server, with its requests."""
 
     replies: Sequence[ScriptedResponse]
     requests: list[dict[str, Any]] = field(default_factory=list)

@@ -1,7 +1,7 @@
 """Programs that speak the Agent Client Protocol (version 1), as JSON-RPC lines on their standard input and output.
 
-The program keeps its session; this is its client. What it reports becomes the same entries as the calls of any agent: a call is
-journaled when it is told, its permission is decided by our rules, and its result ends it. It is durable per prompt: a call that
+The program keeps its session; this is its client. Its reports become the same entries as the calls of any agent: a call is
+journaled when it is reported, its permission is decided by our rules, and its result ends it. It is durable per prompt: a call that
 waits for a person's answer ends the program, and the answer comes with the next prompt.
 """
 
@@ -13,8 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
-from swarm.capabilities.harnesses.adapter import URL, Adapter, Launch
+from swarm.capabilities.harnesses.adapter import URL, Adapter, ProgramStart
 from swarm.core.log import EventLog
+from swarm.definitions.names import canonical_tool
+from swarm.definitions.tools import EDIT, READ, SHELL
 from swarm.models import Block
 
 log = EventLog("swarm.harness")
@@ -29,7 +31,7 @@ Result = dict[str, Any]
 
 
 class ToldCall(NamedTuple):
-    """A call as the program has told of it so far."""
+    """A call as far as the program has reported it."""
 
     id: str
     title: str = ""
@@ -74,26 +76,28 @@ class ToldCall(NamedTuple):
             case "execute":
                 command = self.given.get("command", self.title)
                 words = " ".join(map(str, command)) if isinstance(command, list) else str(command)
-                return "Bash", {"command": words, **_rest(self.given, "command")}
+                return SHELL, {"command": words, **_rest(self.given, "command")}
             case "edit" | "delete" | "move":
-                diff = next((part for part in self.content if part.get("type") == "diff"), {})
-                if "content" in self.given and not diff.get("oldText"):
-                    return "Write", {"file_path": self.path, "content": str(self.given["content"])}
-                old, new = (
-                    diff.get("oldText") or self.given.get("oldString"),
-                    diff.get("newText", self.given.get("newString")),
-                )
-                texts = {"old_string": old or "", "new_string": new or ""} if (old or new) else {"action": self.kind}
-                return "Edit", {"file_path": self.path, **texts}
+                return self._name_change()
             case "read":
-                return "Read", {"file_path": self.path}
+                return READ, {"file_path": self.path}
             case "search":
-                return "Grep", {"pattern": str(self.given.get("pattern") or self.title), "path": self.path or "."}
+                pattern = str(self.given.get("pattern") or self.title)
+                return canonical_tool("grep_search"), {"pattern": pattern, "path": self.path or "."}
             case "fetch":
-                return "WebFetch", {"url": str(self.given.get("url") or self.title)}
+                return canonical_tool("fetch"), {"url": str(self.given.get("url") or self.title)}
             case "think":
-                return "TodoWrite", dict(self.given)
+                return canonical_tool("update_plan"), dict(self.given)
         return re.sub(r"\W+", "_", self.title).strip("_")[:60] or "Other", dict(self.given)
+
+    def _name_change(self) -> tuple[str, dict[str, Any]]:
+        diff = next((part for part in self.content if part.get("type") == "diff"), {})
+        if "content" in self.given and not diff.get("oldText"):
+            return canonical_tool("write_file"), {"file_path": self.path, "content": str(self.given["content"])}
+        old = diff.get("oldText") or self.given.get("oldString") or ""
+        new = diff.get("newText", self.given.get("newString")) or ""
+        texts = {"old_string": old, "new_string": new} if old or new else {"action": self.kind}
+        return EDIT, {"file_path": self.path, **texts}
 
     def tell_result(self) -> str:
         """Return its result as text."""
@@ -116,7 +120,7 @@ class AcpClient(Adapter):
         super().__init__(run)
         self._number = 0
         self._awaited: dict[int, Callable[[Result], None]] = {}
-        """What to do with answers, by the number of the request."""
+        """Takers of answers, by the number of the request."""
         self._session = ""
         self._prompt = ""
         self._is_prompted = False
@@ -128,13 +132,13 @@ class AcpClient(Adapter):
         self._asked: dict[str, dict[str, Any]] = {}
         """Requests for permission, by call."""
         self._later: list[str] = []
-        """Calls that are told of while another one is under way."""
+        """Reported calls that wait for the end of another one."""
 
-    def launch(self, program: str, given: Path, *, resumes: bool) -> Launch:
+    def launch(self, program: str, given: Path, *, resumes: bool) -> ProgramStart:
         harness = self.run.spec.definition.harness
         assert harness is not None, "it is no harness"
         environment = {"SWARM_MODEL_URL": URL, "SWARM_MODEL_TOKEN": self.run.token, "SWARM_MODEL": self.run.spec.model}
-        return Launch([program, *harness.command[1:]], environment)
+        return ProgramStart([program, *harness.command[1:]], environment)
 
     # -- the conversation with the program ------------------------------------------------------------------------
 
@@ -172,7 +176,7 @@ class AcpClient(Adapter):
         self._ask()
 
     def opened(self, told: Result) -> None:
-        """Set what the session needs before its prompt; `told` is the answer to its opening."""
+        """Prepare the session for its prompt; `told` is the answer to its opening."""
 
     def set(self, method: str, **given: Any) -> None:
         """Change something about the session. A program that cannot is left as it is."""
@@ -229,7 +233,7 @@ class AcpClient(Adapter):
             case {"id": int(number)} if number in self._awaited:
                 self._awaited.pop(number)(message)
 
-    # -- what it tells --------------------------------------------------------------------------------------------
+    # -- its reports ----------------------------------------------------------------------------------------------
 
     def _take(self, update: dict[str, Any]) -> None:
         match update.get("sessionUpdate"):
@@ -293,7 +297,7 @@ class AcpClient(Adapter):
         if call_id in self._asked:
             self.run.decide(self._calls[call_id].as_call())
 
-    # -- what it asks ---------------------------------------------------------------------------------------------
+    # -- its questions --------------------------------------------------------------------------------------------
 
     def _take_question(self, message: Result, given: Result) -> None:
         told = given.get("toolCall") or {}

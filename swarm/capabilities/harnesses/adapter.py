@@ -1,4 +1,4 @@
-"""What differs between harnesses: how a program is started, heard and answered."""
+"""The differences between harnesses: how a program is started, heard and answered."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _UNKNOWN = "The call was not run: the reply that makes it is not known."
 
 
 @dataclass(frozen=True)
-class Launch:
+class ProgramStart:
     """How a program is started."""
 
     argv: list[str]
@@ -40,7 +40,7 @@ class Adapter:
     """Whether they are kept before each call begins, because they only grow at their end; else after the run."""
 
     patience_seconds: ClassVar[float] = 10.0
-    """How long a hook waits for what must come before it. Then its call is refused."""
+    """How long a hook waits for the reply with its call. Then the call is refused."""
 
     def __init__(self, run: HarnessRun) -> None:
         self.run = run
@@ -52,7 +52,7 @@ class Adapter:
         """Whether the program, by its own record, continues at a call that it had put off."""
         return False
 
-    def launch(self, program: str, given: Path, *, resumes: bool) -> Launch:
+    def launch(self, program: str, given: Path, *, resumes: bool) -> ProgramStart:
         """Say how to start it. `given` is the folder of its files, as it sees it."""
         raise NotImplementedError
 

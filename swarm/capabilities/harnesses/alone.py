@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from swarm.agent.entries import Assistant, Finished, Prompt, Started
 from swarm.capabilities.harnesses.gateway import Gateway
-from swarm.capabilities.harnesses.purse import Purse, Refusal, describe_limit
+from swarm.capabilities.harnesses.request_budget import RequestBudget, TurnedDown, describe_limit
 from swarm.core.usage import Counters
 from swarm.definitions.model import AgentDefinition
 from swarm.runtime.segment import Segment
@@ -36,8 +36,8 @@ class LoneGateway:
         """`models` are the allowed ones by the program's names for them."""
         self._segment, self._journal = segment, segment.journal
         self._trouble: list[BaseException] = []
-        self.purse = Purse(segment, models, servers_tools=True)
-        self.gateway = Gateway(self.purse, lambda told: {}, self._trouble.append)
+        self.budget = RequestBudget(segment, models, servers_tools=True)
+        self.gateway = Gateway(self.budget, lambda told: {}, self._trouble.append)
 
     @property
     def job_id(self) -> str:
@@ -66,25 +66,25 @@ class LoneGateway:
                 if segment.claim.deadline is not None and segment.claim.now() > segment.claim.deadline:
                     break
         finally:
-            self.purse.close(Refusal(402, "billing_error", "the proxy has ended"))
+            self.budget.close(TurnedDown(402, "billing_error", "the proxy has ended"))
             self.gateway.close()
         self._note()
         return self._finish()
 
     def _note(self) -> None:
-        """Journal what requests have cost since the last time."""
-        spent = self.purse.take_all()
+        """Journal the cost of requests since the last time."""
+        spent = self.budget.take_all()
         if not spent.names:
             return
         own = {**dict(spent.own), "model": spent.own.model or self._segment.spec.model}
         entry = Assistant(content=[], stop_reason="end_turn", **own, beside=list(spent.beside.values()))
         count = Counters(turns=len(spent.names))
-        settle = self.purse.is_limited
+        settle = self.budget.is_limited
         self._journal.append([entry], activity="serving", counters=count, settle=settle, reported=spent.names)
-        self.purse.renew()
+        self.budget.renew()
 
     def _finish(self) -> Finished:
-        empty = self.purse.empty
+        empty = self.budget.empty
         finished = Finished(state="completed", text=f"{self._segment.history.usage.total_tokens:,} tokens were used.")
         if empty is not None:
             limit = "tokens" if empty.name == "tokens" else "budget"

@@ -2,7 +2,7 @@
 
 Its hooks ask before each call and report after it, so that the journal knows of a call before it begins. A question that takes
 long ends the program: the hook answers `defer`, and the next run, without a prompt, asks again about the same call. The program
-decides nothing by itself: what would need a prompt there is denied.
+decides nothing by itself: a call that would need a prompt there is denied.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import uuid
 from pathlib import Path
 from typing import Any, ClassVar
 
-from swarm.capabilities.harnesses.adapter import HOME, URL, Adapter, Launch
+from swarm.capabilities.harnesses.adapter import HOME, URL, Adapter, ProgramStart
+from swarm.definitions.tools import all_rows
 from swarm.models import Block
 from swarm.models.reply import ReplyBuilder
 from swarm.runtime.request_prefix import permitted
 
 _HOOKS = ("PreToolUse", "PostToolUse", "PostToolUseFailure")
 _HOOK_SECONDS = 3_600
-_TOOLS = ("Bash", "Edit", "Read", "Write", "NotebookEdit", "Glob", "Grep", "TodoWrite")
 _EFFORTS = ("low", "medium", "high", "xhigh", "max")
 _DEFERRED = re.compile(r'"hook_deferred_tool","toolUseID":"([^"]+)"')
 
@@ -40,11 +40,11 @@ class ClaudeCode(Adapter):
         deferred = _DEFERRED.findall(transcript)
         return bool(deferred) and f'"tool_use_id":"{deferred[-1]}"' not in transcript
 
-    def launch(self, program: str, given: Path, *, resumes: bool) -> Launch:
+    def launch(self, program: str, given: Path, *, resumes: bool) -> ProgramStart:
         run, spec = self.run, self.run.spec
         session = str(uuid.uuid5(uuid.NAMESPACE_OID, spec.agent_id))
         argv = [program, "-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"]
-        # Nothing of the person's or the repository's settings: what may be done is decided here.
+        # No settings of the person or the repository: the decisions are made here.
         argv += ["--setting-sources", "", "--strict-mcp-config", "--settings", str(given / "settings.json")]
         argv += ["--permission-mode", "manual", "--permission-prompts", "none", "--disable-slash-commands"]
         argv += ["--model", spec.model, "--tools", ",".join(self._tools())]
@@ -63,12 +63,18 @@ class ClaudeCode(Adapter):
             "DISABLE_AUTOUPDATER": "1",
             "DISABLE_TELEMETRY": "1",
         }
-        return Launch(argv, environment, {"settings.json": json.dumps(settings)})
+        return ProgramStart(argv, environment, {"settings.json": json.dumps(settings)})
 
     def _tools(self) -> list[str]:
         if not self.run.tools_allowed:
             return []
-        tools = permitted(self.run.spec, list(_TOOLS), sandboxed=True)
+        # Of the tools that both have, those about files and commands; the others would need the network or a person.
+        names = [
+            row.name
+            for row in all_rows()
+            if row.matching in ("edited", "read", "command") and row.home and not row.origin
+        ]
+        tools = permitted(self.run.spec, names, sandboxed=True)
         harness = self.run.spec.definition.harness
         return [*tools, "Task"] if harness is not None and harness.subagents else tools
 
@@ -99,7 +105,7 @@ class ClaudeCode(Adapter):
             self.run.note_reply(reply.content, reply.stop_reason)
 
     def _take_results(self, message: dict[str, Any]) -> None:
-        """Take in the results of calls that no hook has told of, such as those of unknown tools."""
+        """Take in the results of calls without hooks, such as those of unknown tools."""
         for block in message.get("content") or ():
             if isinstance(block, dict) and block.get("type") == "tool_result":
                 self.run.note_result(block["tool_use_id"], _plain(block.get("content")), bool(block.get("is_error")))

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from swarm.capabilities.harnesses import hook
-from swarm.capabilities.harnesses.adapter import HOME, PORT, URL, Adapter, Launch
+from swarm.capabilities.harnesses.adapter import HOME, PORT, URL, Adapter, ProgramStart
+from swarm.definitions.tools import EDIT
 from swarm.models import Block
 
 _HOOKS = ("PreToolUse", "PostToolUse")
@@ -35,7 +36,7 @@ class Codex(Adapter):
         self._said: list[str] = []
         self._asked: dict[str, dict[str, Any]] = {}
 
-    def launch(self, program: str, given: Path, *, resumes: bool) -> Launch:
+    def launch(self, program: str, given: Path, *, resumes: bool) -> ProgramStart:
         run = self.run
         _, model = run.vendor_and_model
         settings: dict[str, Any] = {
@@ -61,7 +62,7 @@ class Codex(Adapter):
         command = f"{sys.executable} -I -S {given}/hook.py {PORT}"
         entry = [{"hooks": [{"type": "command", "command": command, "timeout": _HOOK_SECONDS}]}]
         environment = {"CODEX_HOME": f"{HOME}/.codex", _KEY: run.token}
-        return Launch(
+        return ProgramStart(
             argv,
             environment,
             {"hook.py": Path(hook.__file__).read_text()},
@@ -139,7 +140,7 @@ def _as_call(call_id: str, name: str, given: Any) -> Block:
         return {
             "type": "tool_use",
             "id": call_id,
-            "name": "Edit",
+            "name": EDIT,
             "input": {"file_path": found[0] if found else ".", "patch": patch},
         }
     return {"type": "tool_use", "id": call_id, "name": name, "input": given}

@@ -1,7 +1,7 @@
 """The only way out of a box: an HTTP server on a socket, for requests to models and for the hooks of the program in the box.
 
-Whoever asks a model must hold the token. The key is added here, so no program in the box ever has it. A reply is passed on as
-it comes; what it used is noted before its last bytes are.
+A request for a model needs the token. The key is added here, so no program in the box ever has it. Replies are passed on while
+they stream; the usage of each is noted before its last bytes are sent.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from swarm.capabilities.harnesses.purse import Purse, Refusal, Ticket
+from swarm.capabilities.harnesses.request_budget import RequestBudget, Ticket, TurnedDown
 from swarm.core.errors import ConfigurationError, Interrupted, ModelError, SwarmError
 from swarm.core.log import EventLog
 from swarm.models import RateLimits, Told
@@ -48,9 +48,9 @@ Hook = Callable[[dict[str, Any]], dict[str, Any]]
 class Gateway:
     """One server, for one agent. Each connection has a thread."""
 
-    def __init__(self, purse: Purse, hook: Hook, on_trouble: Callable[[BaseException], None]) -> None:
+    def __init__(self, budget: RequestBudget, hook: Hook, on_trouble: Callable[[BaseException], None]) -> None:
         """`on_trouble` hears of errors that concern the agent: it was cancelled, or has another owner."""
-        self.purse, self.hook, self.token = purse, hook, secrets.token_urlsafe(24)
+        self.budget, self.hook, self.token = budget, hook, secrets.token_urlsafe(24)
         self.failure: ModelError | None = None
         """The last failure of the model's server, after which no reply has come."""
         self._on_trouble = on_trouble
@@ -60,7 +60,7 @@ class Gateway:
     def listen(self, address: Path | int) -> None:
         """Begin to serve, on a socket of the file system or a port of this host's loopback. Raises `OSError`."""
         kind: type[_UnixServer | _TcpServer] = _TcpServer if isinstance(address, int) else _UnixServer
-        server = kind(("127.0.0.1", address) if isinstance(address, int) else str(address), _Exchange)  # type: ignore[arg-type]
+        server = kind(("127.0.0.1", address) if isinstance(address, int) else str(address), _BoxConnection)  # type: ignore[arg-type]
         server.gateway = self
         if isinstance(address, Path):
             os.chmod(address, 0o600)
@@ -96,7 +96,7 @@ class Gateway:
         self._on_trouble(error)
 
 
-class _Exchange(BaseHTTPRequestHandler):
+class _BoxConnection(BaseHTTPRequestHandler):
     """One connection."""
 
     protocol_version = "HTTP/1.1"
@@ -106,38 +106,38 @@ class _Exchange(BaseHTTPRequestHandler):
         return "box"
 
     def log_message(self, format: str, *arguments: Any) -> None:
-        """Log nothing: the journal tells what matters."""
+        """Log nothing: the journal has it all."""
 
     def do_POST(self) -> None:
         size = int(self.headers.get("content-length") or 0)
         if size > MAX_BODY_BYTES:
             self.close_connection = True
-            return self._refuse(None, Refusal(413, "request_too_large", "the request is too large"))
+            return self._refuse(None, TurnedDown(413, "request_too_large", "the request is too large"))
         body = self.rfile.read(size) if size else self._read_chunks()
         if self.path == HOOK:
             return self._answer_hook(body)
         wire = find_wire(self.path)
         if wire is None:
-            return self._refuse(None, Refusal(404, "not_found_error", f"{self.path} is not passed on"))
+            return self._refuse(None, TurnedDown(404, "not_found_error", f"{self.path} is not passed on"))
         if not self._may_ask():
-            return self._refuse(wire, Refusal(401, "authentication_error", "the token is not the one of this agent"))
+            return self._refuse(wire, TurnedDown(401, "authentication_error", "the token is not the one of this agent"))
         try:
             request = PassedRequest(wire, body)
         except ValueError as error:
-            return self._refuse(wire, Refusal(400, "invalid_request_error", str(error)))
+            return self._refuse(wire, TurnedDown(400, "invalid_request_error", str(error)))
         child = next((self.headers[name] for name in _CHILDREN if self.headers.get(name)), "")
         try:
-            admitted = self._gateway.purse.admit(request, child)
-            if isinstance(admitted, Refusal):
+            admitted = self._gateway.budget.admit(request, child)
+            if isinstance(admitted, TurnedDown):
                 return self._refuse(wire, admitted)
             self._pass(request, admitted)
         except (SwarmError, Interrupted) as error:
             self.close_connection = True
             self._gateway.tell_trouble(error)
-            self._refuse(wire, Refusal(402, "billing_error", "the agent has ended"))
+            self._refuse(wire, TurnedDown(402, "billing_error", "the agent has ended"))
 
     def do_GET(self) -> None:
-        self._refuse(None, Refusal(404, "not_found_error", f"{self.path} is not passed on"))
+        self._refuse(None, TurnedDown(404, "not_found_error", f"{self.path} is not passed on"))
 
     def do_HEAD(self) -> None:
         self._send(200, b"")
@@ -164,20 +164,20 @@ class _Exchange(BaseHTTPRequestHandler):
         try:
             told = json.loads(body)
         except ValueError:
-            return self._refuse(None, Refusal(400, "invalid_request_error", "the hook's input is no JSON"))
+            return self._refuse(None, TurnedDown(400, "invalid_request_error", "the hook's input is no JSON"))
         self._send(200, json.dumps(self._gateway.hook(told) if isinstance(told, dict) else {}).encode())
 
     # -- a model's reply ------------------------------------------------------------------------------------------
 
     def _pass(self, request: PassedRequest, ticket: Ticket) -> None:
-        purse = self._gateway.purse
+        budget = self._gateway.budget
         headers = {name: self.headers[name] for name in _PASSED if self.headers.get(name)}
         try:
-            response = purse.model.pass_on(ticket.model, request, ticket.room, headers)
+            response = budget.model.pass_on(ticket.model, request, ticket.room, headers)
         except (ModelError, ConfigurationError) as error:
-            purse.settle(ticket, None, 0, RateLimits())
+            budget.settle(ticket, None, 0, RateLimits())
             self._note_failure(error)
-            return self._refuse(request.wire, Refusal(503, "api_error", str(error)))
+            return self._refuse(request.wire, TurnedDown(503, "api_error", str(error)))
         with self._gateway.passing(response):
             if response.status_code >= 300:
                 return self._pass_refusal(request, ticket, response)
@@ -190,7 +190,7 @@ class _Exchange(BaseHTTPRequestHandler):
         except ValueError:
             about = data.decode(errors="replace")
         after = retry_after_seconds(told, time.time()) or 0.0
-        self._gateway.purse.settle(ticket, None, response.status_code, read_limits(told), after=after)
+        self._gateway.budget.settle(ticket, None, response.status_code, read_limits(told), after=after)
         failure = response_failure(
             response.status_code, told, about, model=ticket.model, provider="anthropic", aliases="", now=time.time()
         )
@@ -230,7 +230,7 @@ class _Exchange(BaseHTTPRequestHandler):
 
     def _settle(self, ticket: Ticket, told: Told | None, response: Response) -> None:
         self._gateway.failure = None
-        self._gateway.purse.settle(ticket, told, response.status_code, read_limits(response.headers))
+        self._gateway.budget.settle(ticket, told, response.status_code, read_limits(response.headers))
 
     def _note_failure(self, error: ModelError | ConfigurationError) -> None:
         if isinstance(error, ModelError):
@@ -238,7 +238,7 @@ class _Exchange(BaseHTTPRequestHandler):
 
     # -- answers --------------------------------------------------------------------------------------------------
 
-    def _refuse(self, wire: Wire | None, refusal: Refusal) -> None:
+    def _refuse(self, wire: Wire | None, refusal: TurnedDown) -> None:
         with contextlib.suppress(OSError):
             self._send(refusal.status, encode_refusal(wire, refusal.kind, refusal.message), {"x-should-retry": "false"})
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from swarm.capabilities.harnesses.acp import AcpClient
-from swarm.capabilities.harnesses.adapter import URL, Launch
+from swarm.capabilities.harnesses.adapter import URL, ProgramStart
 
 _MODEL = {"tool_call": True, "reasoning": True}
 
@@ -20,7 +20,7 @@ class OpenCode(AcpClient):
         ".local/share/opencode/opencode*.db-wal",
     )
 
-    def launch(self, program: str, given: Path, *, resumes: bool) -> Launch:
+    def launch(self, program: str, given: Path, *, resumes: bool) -> ProgramStart:
         run = self.run
         vendor, name = run.vendor_and_model
         provider = {"options": {"baseURL": f"{URL}/v1", "apiKey": run.token}, "models": {name: _MODEL}}
@@ -48,4 +48,4 @@ class OpenCode(AcpClient):
             "OPENCODE_DISABLE_MODELS_FETCH": "1",
             "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
         }
-        return Launch([program, "acp"], environment, {"instructions.md": run.history.system})
+        return ProgramStart([program, "acp"], environment, {"instructions.md": run.history.system})

@@ -59,7 +59,7 @@ def find_programs(settings: Mapping[str, str]) -> dict[str, FoundProgram]:
 
 @cache
 def read_version(path: str) -> str:
-    """Return a program's version: that of the package it lies in, or what it says of itself."""
+    """Return a program's version, from its package or from `--version`."""
     real = Path(os.path.realpath(path))
     for folder in list(real.parents)[:3]:
         try:

@@ -1,14 +1,14 @@
-"""One run of a harness: start its program in a box, journal what it says and does, decide about its calls, end it.
+"""One run of a harness: start its program in a box, journal its words and calls, decide about the calls, end it.
 
 Everything is journaled on the thread that runs the agent. Other threads read the program's output and serve its socket, and put
-what they hear into one queue. The entries are those of every agent: replies, calls that begin, results. So journal, page,
-budget and questions need not know that another program works.
+their news into one queue. The entries are those of every agent: replies, calls that begin, results. So journal, page, budget and
+questions need not know that another program works.
 
 | the process dies | then |
 |---|---|
 | before a call has begun | the program is resumed; at most one request is paid twice |
-| after it has begun | its changes to files are undone where files are carried; it is not begun twice, and the program is told |
-| after its result | the program is told the result, if its own record lacks it |
+| after it has begun | its changes to files are undone where files are carried; it is not begun twice, and the program learns that |
+| after its result | the program gets the result with the next prompt, if its own record lacks it |
 | while a question is open | the question stays; its answer continues the agent |
 """
 
@@ -34,7 +34,7 @@ from swarm.capabilities.harnesses.adapter import HOME, PORT, Adapter
 from swarm.capabilities.harnesses.gateway import Gateway
 from swarm.capabilities.harnesses.kinds import make_adapter
 from swarm.capabilities.harnesses.programs import FoundProgram, find_programs
-from swarm.capabilities.harnesses.purse import Purse, Spent, describe_limit
+from swarm.capabilities.harnesses.request_budget import RequestBudget, UnreportedCharges, describe_limit
 from swarm.capabilities.harnesses.session import Session
 from swarm.capabilities.harnesses.step import canonical
 from swarm.capabilities.harnesses.store import HarnessStore
@@ -110,7 +110,7 @@ class HeldQuestion(NamedTuple):
 
     call: Block
     until: float
-    """By the monotonic clock."""
+    """The end of its wait, by the monotonic clock."""
 
 
 _Heard = HookCall | OutputLine | OutputEnd | AgentTrouble | AtBoundary
@@ -146,8 +146,8 @@ class HarnessRun:
         self._session: Session | None = None
         self._leaves = ""
         """Why the agent gives its process back."""
-        self._purse = Purse(self.segment, self._models(), most_requests=self._turns_left())
-        self._gateway = Gateway(self._purse, self._on_hook, lambda error: self._heard.put(AgentTrouble(error)))
+        self._budget = RequestBudget(self.segment, self._models(), most_requests=self._turns_left())
+        self._gateway = Gateway(self._budget, self._on_hook, lambda error: self._heard.put(AgentTrouble(error)))
         self.adapter: Adapter = make_adapter(harness.kind, self)
 
     def _models(self) -> dict[str, str]:
@@ -188,7 +188,7 @@ class HarnessRun:
 
     @property
     def token(self) -> str:
-        """What the program shows instead of a key."""
+        """The token that the program shows instead of a key."""
         return self._gateway.token
 
     # -- the run --------------------------------------------------------------------------------------------------
@@ -244,7 +244,7 @@ class HarnessRun:
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 (folder / name).write_text(text)
         self._gateway.listen(given / _SOCKET)
-        self._purse.hold_back = self._hold_back
+        self._budget.hold_back = self._hold_back
         entry = Path(inside.__file__)
         context.hold = Hold(readable=(*program.folders, given, entry), home=home)
         context.environment |= {"PATH": os.environ.get("PATH", os.defpath), **launch.environment}
@@ -297,7 +297,7 @@ class HarnessRun:
         wanted = self.spec.definition.timeout_seconds or RUN_SECONDS
         return max(1.0, min(wanted, self.segment.settings.hard_limit_seconds - _MARGIN_SECONDS))
 
-    # -- what is heard --------------------------------------------------------------------------------------------
+    # -- its output ----------------------------------------------------------------------------------------------
 
     def _read(self, running: RunningCommand) -> None:
         with contextlib.suppress(OSError, ValueError):
@@ -391,10 +391,10 @@ class HarnessRun:
         self._words.take(number, block, text)
 
     def note_reply(self, content: list[Block], stop_reason: str) -> None:
-        """Journal a whole reply with what was spent until now."""
+        """Journal a whole reply with all charges until now."""
         for call_id in list(self.history.pending):
             self.note_result(call_id, _NOT_TOLD, False)
-        spent = self._purse.take("")
+        spent = self._budget.take("")
         if self._words is not None:
             self._watched, self._words = self._words.watched, None
         entry = Assistant(
@@ -407,17 +407,17 @@ class HarnessRun:
         activity = next((describe_call(block) for block in content if block.get("type") == "tool_use"), "answering")
         said = self.history.reply_text.text_after(entry)
         self.journal.append([entry], activity=activity, counters=Counters(turns=1), said=said, **self._paid(spent))
-        self._purse.renew()
+        self._budget.renew()
 
-    def _paid(self, spent: Spent) -> Any:
-        return {"settle": self._purse.is_limited and bool(spent.names), "reported": spent.names}
+    def _paid(self, spent: UnreportedCharges) -> Any:
+        return {"settle": self._budget.is_limited and bool(spent.names), "reported": spent.names}
 
     def note_result(self, call_id: str, text: str, is_error: bool, *, child: str = "") -> None:
         """Journal the result of a call, with the commit of the files after it; once. `child`: the program's agent that it started."""
         call = self.history.pending.get(call_id)
         if call is None:
             return
-        spent = self._purse.take(child) if child else Spent()
+        spent = self._budget.take(child) if child else UnreportedCharges()
         result = ToolFinished(
             tool_use_id=call_id,
             text=fit(self.parts.outputs, call_id, write_out(text)),
@@ -434,11 +434,11 @@ class HarnessRun:
             for step in self.parts.steps:
                 step.noted()
         if child:
-            self._purse.renew()
+            self._budget.renew()
 
     def _flush_charges(self) -> None:
-        """Journal what requests have cost whose replies no entry holds."""
-        spent = self._purse.take_all()
+        """Journal the cost of requests whose replies no entry holds."""
+        spent = self._budget.take_all()
         charges = [charge for charge in (spent.own, *spent.beside.values()) if not charge.is_free]
         if not spent.names or self.history.finished is not None:
             return
@@ -448,7 +448,7 @@ class HarnessRun:
         ]
         with contextlib.suppress(NotOwner, AgentCancelled, Interrupted):
             if lost:
-                self.journal.append(lost, settle=self._purse.is_limited, reported=spent.names)
+                self.journal.append(lost, settle=self._budget.is_limited, reported=spent.names)
 
     def _tell(self, activity: str) -> None:
         self.segment.store.events.show_activity(self.segment.claim, activity)
@@ -456,7 +456,7 @@ class HarnessRun:
     # -- decisions about calls ------------------------------------------------------------------------------------
 
     def judge_child(self, call: Block) -> tuple[bool, str]:
-        """Judge a call of the program's own agent, which can ask nobody."""
+        """Judge a call of the program's own agent, which can ask no one."""
         verdict = self.parts.approvals.judge(canonical(call))
         return verdict.action == "allow", verdict.reason if verdict.action == "deny" else NOT_OF_CHILDREN
 
@@ -567,12 +567,12 @@ class HarnessRun:
             self.segment.store.events.emit(self.spec.job_id, "held", self.spec.agent_id, what=what)
         if is_out_of_time(self.segment):
             return Finished(state="timed_out", text=text, reason="the time limit was reached", stopped_at="time")
-        if self._purse.empty is not None:
-            limit: Any = "tokens" if self._purse.empty.name == "tokens" else "budget"
-            return Finished(state="failed", text=text, reason=describe_limit(self._purse.empty), stopped_at=limit)
+        if self._budget.empty is not None:
+            limit: Any = "tokens" if self._budget.empty.name == "tokens" else "budget"
+            return Finished(state="failed", text=text, reason=describe_limit(self._budget.empty), stopped_at=limit)
         if self._leaves:
             return Again(self._leaves)
-        if self._put_off or self.adapter.has_answered or self._purse.closed is not None:
+        if self._put_off or self.adapter.has_answered or self._budget.closed is not None:
             return None
         if result.timed_out:
             reason = f"{self.harness.kind} was ended after {self._limit_seconds():g} s, its time limit"

@@ -2,8 +2,7 @@
 
 The program in the box wrote it, and the agent can write there, too, so it is data: regular files of known names, of a bounded
 size, read without following links, and given back to a program in a box alone. Each part that a file grew by is kept like a
-long output of the agent. A session that is lost or refused costs no work, because the journal tells the program what it does
-not know.
+long output of the agent. A lost or refused session costs no work, because the next prompt holds all that the journal knows.
 """
 
 from __future__ import annotations
@@ -86,7 +85,7 @@ class Session:
             self._segment.store.outputs.keep(self._segment.claim, _KEY_OF_NAME, name, self._bounds)
 
     def keep(self) -> None:
-        """Keep what the files have grown by. A session that cannot be carried is left, once with a line in the log."""
+        """Keep the new parts of the files. A session that cannot be carried is left, once with a line in the log."""
         if self._refused:
             return
         try:

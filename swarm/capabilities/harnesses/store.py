@@ -23,7 +23,7 @@ class HarnessStore:
         return self._run("ask_at_work", question_id, ask.model_dump_json(exclude={"to"}))
 
     def note_request(self, name: str, charge: Charge, *, call: CallEnd | None = None) -> Signals:
-        """Note what a request uses, until an entry reports it; `call` ends the call that holds the agent's slot."""
+        """Note the use of a request, until an entry reports it; `call` ends the call that holds the agent's slot."""
         use = {**charge.counters().changed(), "model": charge.model or "unknown"}
         return self._run("note_request", name, json.dumps(use), "" if call is None else call.encode())
 

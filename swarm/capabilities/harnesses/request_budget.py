@@ -1,8 +1,8 @@
 """The job's money for requests that another program makes in an agent's name: reserved before each, settled after it.
 
-The steps are those of the runtime's own model calls. A request's use is noted on the agent's record from its start on, so that
-a worker that dies owes nothing. The journal takes it over with the next entry (`Purse.take`). Requests come on several threads;
-entries are written on one.
+The steps are those of the runtime's own model calls. The agent's record holds a request's use from its start on, so a death of
+the worker loses no charge. The journal takes it over with the next entry (`RequestBudget.take`). Requests come on several
+threads; entries are written on one.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _ENDINGS: Mapping[int, Ending] = {429: "limited", 529: "overloaded"}
 
 
 @dataclass(frozen=True)
-class Refusal:
+class TurnedDown:
     """A request that is not passed on: an HTTP status, and its reason."""
 
     status: int
@@ -64,18 +64,18 @@ class Ticket:
 
 
 @dataclass
-class Spent:
+class UnreportedCharges:
     """Charges that no entry reports yet."""
 
     own: Charge = field(default_factory=Charge)
-    """Those of the agent's model."""
+    """Charges of the agent's model."""
     beside: dict[str, Charge] = field(default_factory=dict)
-    """Those of other models, by model."""
+    """Charges of other models, by model."""
     names: list[str] = field(default_factory=list)
     """The requests, as the agent's record names them."""
 
 
-class Purse:
+class RequestBudget:
     """The money of one running agent."""
 
     def __init__(
@@ -95,12 +95,12 @@ class Purse:
         self._steps = HarnessStore(segment.store.keyspace, segment.claim)
         self._prices_file = segment.settings.prices_file
         self._held: dict[str, Reservation] = {}
-        self._spent: dict[str, Spent] = {}
+        self._spent: dict[str, UnreportedCharges] = {}
         self._numbers = itertools.count(1)
         self._lock = threading.RLock()
         self._cached = (0, -math.inf)
         """Tokens of the last request of the conversation, which its server's cache holds, and when."""
-        self.closed: Refusal | None = None
+        self.closed: TurnedDown | None = None
         """Why no request is passed on any more."""
         self.empty: OutOfBudget | None = None
         """The limit that has ended the program."""
@@ -117,32 +117,32 @@ class Purse:
         """Whether requests need a reservation."""
         return self._spec.limits.max_tokens is not None or self._spec.limits.budget_usd is not None
 
-    def close(self, refusal: Refusal) -> None:
+    def close(self, refusal: TurnedDown) -> None:
         """Refuse all further requests."""
         self.closed = self.closed or refusal
 
     # -- a request, on any thread ---------------------------------------------------------------------------------
 
-    def admit(self, request: PassedRequest, child: str) -> Ticket | Refusal:
+    def admit(self, request: PassedRequest, child: str) -> Ticket | TurnedDown:
         """Reserve money and take a turn at the server for a request; waits for both. Raises `SwarmError` of the steps."""
         model = self._models.get(request.model)
         if not self._servers_tools:
             request.drop_servers_tools()
         if model is None:
             allowed = ", ".join(self._models)
-            return Refusal(404, "not_found_error", f"the model {request.model} is not allowed here, only {allowed}")
+            return TurnedDown(404, "not_found_error", f"the model {request.model} is not allowed here, only {allowed}")
         if self.is_limited and cost_usd(model, Usage(), prices_file=self._prices_file) is None:
-            return Refusal(402, "billing_error", f"the price of {model} is not known, so the budget cannot be kept")
+            return TurnedDown(402, "billing_error", f"the price of {model} is not known, so the budget cannot be kept")
         is_turn = not child and request.offers_tools
         if self.closed is None and is_turn and self._left is not None:
             if self._left <= 0:
-                self.close(Refusal(402, "billing_error", "the limit of turns is reached"))
+                self.close(TurnedDown(402, "billing_error", "the limit of turns is reached"))
             self._left -= 1
         if self.closed is not None:
             return self.closed
         if is_turn and self.hold_back():
             self._wait(_HELD_SECONDS)
-            return Refusal(503, "overloaded_error", "the agent continues elsewhere")
+            return TurnedDown(503, "overloaded_error", "the agent continues elsewhere")
         ticket = Ticket(
             f"request-{self._segment.claim.generation}-{next(self._numbers)}", model, None, 0, child, is_turn
         )
@@ -157,7 +157,7 @@ class Purse:
         return ticket
 
     def settle(self, ticket: Ticket, told: Told | None, status: int, limits: RateLimits, *, after: float = 0.0) -> None:
-        """Note what a request used and how it ended; once for each ticket. `after`: the server's wish to wait, in seconds."""
+        """Note the usage and the end of a request, once for each ticket. `after`: the server's wish to wait, in seconds."""
         charge = Charge()
         usage = Usage() if told is None else told.usage
         if told is not None and usage.total_tokens:
@@ -172,7 +172,7 @@ class Purse:
             if ticket.holds_slot and told is not None:
                 self._cached = usage.total_tokens, time.monotonic()
             self._held.pop(ticket.name, None)
-            spent = self._spent.setdefault(ticket.child, Spent())
+            spent = self._spent.setdefault(ticket.child, UnreportedCharges())
             spent.names.append(ticket.name)
             if charge.model in ("", self._spec.model):
                 spent.own += charge
@@ -185,7 +185,7 @@ class Purse:
         if not ticket.holds_slot:
             self._segment.publish(self._store.rates.settle_aside(call, ticket.tokens, _EXPECTED_OUTPUT))
 
-    def _reserve(self, request: PassedRequest, ticket: Ticket) -> Refusal | None:
+    def _reserve(self, request: PassedRequest, ticket: Ticket) -> TurnedDown | None:
         """Reserve for all requests under way and this one, as the budget keeps one reservation an agent."""
         if not self.is_limited:
             return None
@@ -214,7 +214,7 @@ class Purse:
                 self._renew()
             if isinstance(answer, OutOfBudget):
                 self.empty = answer
-                self.close(Refusal(402, "billing_error", describe_limit(answer)))
+                self.close(TurnedDown(402, "billing_error", describe_limit(answer)))
                 return self.closed
             # Others' requests hold the rest: their ends give it back.
             self._wait(_AGAIN_SECONDS)
@@ -247,18 +247,18 @@ class Purse:
 
     # -- the journal, on its own thread ---------------------------------------------------------------------------
 
-    def take(self, child: str | None = None) -> Spent:
+    def take(self, child: str | None = None) -> UnreportedCharges:
         """Take the charges that no entry reports yet: those of an agent of the program, or all others."""
         with self._lock:
             if child is not None:
-                return self._spent.pop(child, Spent())
-            return self._spent.pop("", Spent())
+                return self._spent.pop(child, UnreportedCharges())
+            return self._spent.pop("", UnreportedCharges())
 
-    def take_all(self) -> Spent:
+    def take_all(self) -> UnreportedCharges:
         """Take all charges that no entry reports yet."""
         with self._lock:
             parts, self._spent = list(self._spent.values()), {}
-        whole = Spent()
+        whole = UnreportedCharges()
         for part in parts:
             whole.own += part.own
             whole.names += part.names

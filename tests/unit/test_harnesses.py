@@ -1,0 +1,359 @@
+"""Harnesses without their programs: definitions, requirements, decisions, prompts, passed requests, and reports of a protocol.
+
+Tests of swarm/definitions/harness.py, swarm/agent/harnesses.py, swarm/models/passage.py,
+swarm/capabilities/harnesses/acp.py, swarm/capabilities/harnesses/codex.py, swarm/capabilities/harnesses/opencode.py,
+swarm/capabilities/harnesses/hook.py, swarm/capabilities/harnesses/programs.py.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from swarm.agent.decision import CallModel, RunTools, Settle, next_action
+from swarm.agent.entries import (
+    Answered,
+    Assistant,
+    Entry,
+    Parked,
+    Prompt,
+    Started,
+    ToolFinished,
+    ToolStarted,
+    charges_of,
+)
+from swarm.agent.harnesses import GO_ON, plan_prompt
+from swarm.agent.history import History, fold
+from swarm.agent.journaled import Condition
+from swarm.agent.needs import Has, find_unmet, needs_of
+from swarm.agent.spec import AgentSpec
+from swarm.capabilities.harnesses.acp import ToldCall
+from swarm.capabilities.harnesses.claude_code import describe_response
+from swarm.capabilities.harnesses.codex import _as_toml
+from swarm.capabilities.harnesses.programs import read_version
+from swarm.capabilities.harnesses.session import _matches, _whole_lines
+from swarm.core.usage import Charge, Usage
+from swarm.definitions.fields import build_definition
+from swarm.definitions.model import AgentDefinition
+from swarm.definitions.sources import Unusable
+from swarm.models.passage import PassedReply, PassedRequest, find_wire
+
+CALL = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "make"}}
+
+
+def define(**keys: object) -> AgentDefinition:
+    table = {"name": "one", "description": "A harness.", **keys}
+    return build_definition(table, path=Path("one.md"), fallback_name="one", name_expected=False, bases={})
+
+
+def live(*entries: Entry) -> History:
+    """Return the history of a harness's life."""
+    spec = AgentSpec(
+        agent_id="agent-1",
+        job_id="job-1",
+        definition=define(harness="claude-code"),
+        description="d",
+        prompt="Build it.",
+        model="m",
+        workspace="/w",
+    )
+    return fold("agent-1", [Started(spec=spec), Prompt(text="Build it."), *entries])
+
+
+def reply(*content: dict[str, object], stop: str = "tool_use") -> Assistant:
+    return Assistant(content=list(content), stop_reason=stop)
+
+
+# -- definitions and requirements ------------------------------------------------------------------------------------
+
+
+def test_a_definition_names_a_harness_and_the_versions_that_it_accepts() -> None:
+    made = define(harness="claude-code", version=">=2.1.330 <2.2", subagents="yes", questionHold="5")
+    assert made.harness is not None and not made.asks_model and made.prompt == ""
+    assert (made.harness.subagents, made.harness.question_hold) == (True, 5.0)
+    assert [made.harness.accepts(one) for one in ("2.1.330", "2.1.400", "2.2.0", "2.1.9", "")] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
+    exact = define(harness="codex", version="0.169").harness
+    assert exact is not None and exact.accepts("0.169.3") and not exact.accepts("0.170.0")
+
+
+@pytest.mark.parametrize(
+    ("keys", "fault"),
+    [
+        ({"harness": "vim"}, "`harness` is 'vim'"),
+        ({"harness": "acp"}, "`command` is"),
+        ({"harness": "codex", "command": ["codex"]}, "has a program of its own"),
+        ({"harness": "codex", "version": "newest"}, "`version` is 'newest'"),
+        ({"harness": "codex", "questionHold": "an hour"}, "`questionHold` is 'an hour'"),
+        ({"harness": "codex", "subagents": "perhaps"}, "`subagents` is 'perhaps'"),
+    ],
+)
+def test_a_key_that_cannot_be_used_is_named(keys: dict[str, object], fault: str) -> None:
+    with pytest.raises(Unusable, match=fault):
+        define(**keys)
+
+
+def test_only_a_worker_with_the_program_in_an_accepted_version_can_run_it() -> None:
+    spec = live().spec
+    assert spec is not None
+    wanted = spec.model_copy(update={"definition": define(harness="claude-code", version=">=2")})
+    needs = needs_of(wanted)
+    assert "harness:claude-code" in needs.wants and needs.model == "m"
+    others = dict.fromkeys(needs.wants, "")
+    assert find_unmet(needs, Has(offers={**others, "harness:claude-code": "2.1.330"})) == ""
+    assert "and the agent needs >=2" in find_unmet(needs, Has(offers={**others, "harness:claude-code": "1.0"}))
+    lacking = find_unmet(needs, Has(offers={}))
+    assert "the harness claude-code (`swarm doctor` there says how to install it" in lacking
+
+
+# -- decisions ---------------------------------------------------------------------------------------------------
+
+
+def test_a_call_that_had_begun_is_settled_and_one_that_had_not_is_decided() -> None:
+    begun = next_action(live(reply(CALL), ToolStarted(tool_use_id="toolu_1")))
+    assert isinstance(begun, Settle) and "It was not run again" in begun.results[0].text
+    assert next_action(live(reply(CALL))) == RunTools([CALL])
+
+
+def test_an_answered_call_continues_the_program_and_a_last_reply_ends_it() -> None:
+    parked = Parked(condition=Condition(question="q"), tool_use_id="toolu_1")
+    asked = live(reply(CALL), parked)
+    assert next_action(asked) == RunTools([CALL])
+    asked.apply(Answered(tool_use_id="toolu_1", allowed=True, by="ada"))
+    assert next_action(asked) == CallModel()
+    ended = live(reply({"type": "text", "text": "Built."}, stop="end_turn"))
+    assert type(next_action(ended)).__name__ == "End"
+
+
+# -- prompts -----------------------------------------------------------------------------------------------------
+
+
+def test_the_first_prompt_is_the_task_and_the_next_holds_what_its_record_lacks() -> None:
+    assert plan_prompt(live(), lambda text: False, fresh=True, continues=False) == "Build it."
+    done = ToolFinished(tool_use_id="toolu_1", text="built")
+    behind = live(reply(CALL), ToolStarted(tool_use_id="toolu_1"), done)
+    told = plan_prompt(behind, lambda text: False, fresh=False, continues=False)
+    assert '- Bash {"command": "make"}\n  Result: built' in told
+    whole = plan_prompt(behind, lambda text: text == '"tool_use_id":"toolu_1"', fresh=False, continues=False)
+    assert whole == GO_ON
+    lost = plan_prompt(behind, lambda text: False, fresh=True, continues=False)
+    assert lost.startswith("Build it.") and 'You called Bash {"command": "make"}\nIts result: built' in lost
+
+
+def test_a_program_that_continues_at_a_call_gets_only_new_words() -> None:
+    parked = Parked(condition=Condition(question="q"), tool_use_id="toolu_1")
+    asked = live(reply(CALL), parked, Answered(tool_use_id="toolu_1", allowed=True))
+    assert plan_prompt(asked, lambda text: False, fresh=False, continues=True) == ""
+
+
+# -- money -------------------------------------------------------------------------------------------------------
+
+
+def test_charges_of_other_models_count_beside_those_of_the_agents_own() -> None:
+    entry = Assistant(
+        content=[],
+        stop_reason="end_turn",
+        usage=Usage(input_tokens=1),
+        cost_usd=1.0,
+        model="m",
+        beside=[Charge(usage=Usage(input_tokens=2), cost_usd=2.0, model="small")],
+    )
+    assert [charge.model for charge in charges_of(entry)] == ["m", "small"]
+    assert live(entry).paid.cost_usd == 3.0
+    assert "beside" not in reply(CALL).model_dump()
+
+
+# -- passed requests ---------------------------------------------------------------------------------------------
+
+
+def passed(path: str, **body: object) -> PassedRequest:
+    wire = find_wire(path)
+    assert wire is not None
+    return PassedRequest(wire, json.dumps({"model": "m", **body}).encode())
+
+
+def test_only_three_paths_are_passed_on() -> None:
+    known = {
+        path: find_wire(path)
+        for path in ("/v1/messages?beta=true", "/v1/chat/completions", "/responses", "/v1/files", "/v1/models")
+    }
+    assert [wire and wire.name for wire in known.values()] == ["messages", "chat", "responses", None, None]
+    with pytest.raises(ValueError):
+        PassedRequest(next(iter(filter(None, known.values()))), b"[1]")
+
+
+def test_a_request_keeps_its_parts_but_for_its_model_its_bound_and_server_tools() -> None:
+    tools = [{"name": "Bash", "input_schema": {}}, {"type": "web_search_20260209", "name": "web_search"}]
+    request = passed(
+        "/v1/messages",
+        max_tokens=128_000,
+        tools=tools,
+        thinking={"type": "enabled", "budget_tokens": 50_000},
+        extra=[1],
+    )
+    request.drop_servers_tools()
+    body = json.loads(request.encode("full", 8_000))
+    assert body == {
+        "model": "full",
+        "max_tokens": 8_000,
+        "tools": tools[:1],
+        "thinking": {"type": "enabled", "budget_tokens": 7_999},
+        "extra": [1],
+    }
+    assert json.loads(passed("/responses", client_metadata={"a": 1}).encode("m", 9)) == {
+        "model": "m",
+        "max_output_tokens": 9,
+    }
+    chat = json.loads(passed("/chat/completions", stream=True, max_tokens=5).encode("m", None))
+    assert chat["stream_options"] == {"include_usage": True} and chat["max_tokens"] == 5
+
+
+def stream(*events: dict[str, object]) -> bytes:
+    return b"".join(b"event: x\ndata: %b\n\n" % json.dumps(event).encode() for event in events)
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+def test_the_usage_of_a_reply_is_read_from_its_bytes_however_they_are_cut(size: int) -> None:
+    messages = stream(
+        {
+            "type": "message_start",
+            "message": {"model": "m", "usage": {"input_tokens": 5, "output_tokens": 1, "cache_read_input_tokens": 7}},
+        },
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hello"}},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 9}},
+        {"type": "message_stop"},
+    )
+    responses = stream(
+        {"type": "response.created", "response": {"id": "r"}},
+        {"type": "response.output_text.delta", "delta": "Hello"},
+        {
+            "type": "response.completed",
+            "response": {
+                "usage": {"input_tokens": 12, "input_tokens_details": {"cached_tokens": 7}, "output_tokens": 9}
+            },
+        },
+    )
+    chat = (
+        stream(
+            {"choices": [{"delta": {"content": "Hello"}}]},
+            {
+                "choices": [],
+                "usage": {"prompt_tokens": 12, "completion_tokens": 9, "prompt_tokens_details": {"cached_tokens": 7}},
+            },
+        )
+        + b"data: [DONE]\n\n"
+    )
+    for path, data in (("/messages", messages), ("/responses", responses), ("/chat/completions", chat)):
+        wire = find_wire(path)
+        assert wire is not None
+        read = PassedReply(wire, "m", whole=False)
+        for at in range(0, len(data), size):
+            read.read(data[at : at + size])
+        told = read.end()
+        assert read.has_ended and told is not None
+        assert told.usage == Usage(input_tokens=5, cache_read_input_tokens=7, output_tokens=9), path
+
+
+def test_a_reply_that_was_cut_is_estimated_and_noise_counts_nothing() -> None:
+    wire = find_wire("/messages")
+    assert wire is not None
+    cut = PassedReply(wire, "m", whole=False)
+    cut.read(stream({"type": "message_start", "message": {"model": "m", "usage": {"input_tokens": 5}}}))
+    cut.read(stream({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}))
+    cut.read(
+        stream({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "x" * 40}})
+        + b"data: {"
+    )
+    told = cut.end()
+    assert told is not None and told.usage.output_tokens == told.estimated.output_tokens == 10 and not cut.has_ended
+    noise = PassedReply(wire, "m", whole=True)
+    noise.read(b"<html>")
+    assert noise.end() is None
+
+
+# -- reports of a protocol ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("update", "name", "given"),
+    [
+        ({"kind": "execute", "rawInput": {"command": "ls"}}, "Bash", {"command": "ls"}),
+        ({"kind": "execute", "rawInput": {"command": ["ls", "-l"]}}, "Bash", {"command": "ls -l"}),
+        ({"kind": "read", "rawInput": {"filePath": "/w/a"}}, "Read", {"file_path": "/w/a"}),
+        (
+            {"kind": "edit", "rawInput": {"filePath": "/w/a", "content": "x"}},
+            "Write",
+            {"file_path": "/w/a", "content": "x"},
+        ),
+        (
+            {
+                "kind": "edit",
+                "rawInput": {},
+                "content": [{"type": "diff", "path": "/w/a", "oldText": "x", "newText": "y"}],
+            },
+            "Edit",
+            {"file_path": "/w/a", "old_string": "x", "new_string": "y"},
+        ),
+        ({"kind": "delete", "locations": [{"path": "/w/a"}]}, "Edit", {"file_path": "/w/a", "action": "delete"}),
+        ({"kind": "fetch", "rawInput": {"url": "https://a.b"}}, "WebFetch", {"url": "https://a.b"}),
+        ({"kind": "other", "title": "Do it!", "rawInput": {"a": 1}}, "Do_it", {"a": 1}),
+    ],
+)
+def test_a_reported_call_is_one_of_ours_so_that_rules_hold(update: dict[str, object], name: str, given: object) -> None:
+    call = ToldCall("c").merge(update).as_call()
+    assert (call["name"], call["input"], call["id"]) == (name, given, "c")
+
+
+def test_a_reported_call_keeps_the_parts_that_an_update_leaves_out() -> None:
+    call = (
+        ToldCall("c")
+        .merge({"kind": "execute", "rawInput": {"command": "ls", "cwd": "/w"}})
+        .merge({"status": "completed"})
+    )
+    text = {"content": [{"type": "content", "content": {"type": "text", "text": "a"}}]}
+    assert call.merge(text).tell_result() == "a" and call.given["command"] == "ls"
+    assert call.merge({"rawOutput": {"output": "b"}}).tell_result() == "b"
+
+
+def test_results_of_claude_code_read_as_those_of_our_tools() -> None:
+    assert describe_response({"stdout": "a\n", "stderr": "b\n", "interrupted": False}) == "a\nb"
+    assert describe_response({"type": "create", "filePath": "/w/a"}) == "Created /w/a."
+    assert describe_response({"type": "text", "file": {"content": "x"}}) == "x"
+    assert describe_response({"odd": 1}) == '{"odd": 1}'
+
+
+def test_settings_of_codex_are_written_as_toml() -> None:
+    assert _as_toml({"a": 'x "y"\n', "b": True}) == '{a = "x \\"y\\"\\n", b = true}'
+
+
+# -- sessions and programs ---------------------------------------------------------------------------------------
+
+
+def test_only_files_of_known_names_are_a_session() -> None:
+    pattern = ".claude/projects/*/*.jsonl"
+    assert _matches(".claude/projects/-w/1.jsonl", pattern)
+    others = (
+        ".claude/settings.json",
+        ".claude/projects/../x.jsonl",
+        ".claude/projects/a/b/c.jsonl",
+        ".claude/projects//x.jsonl",
+    )
+    assert not any(_matches(path, pattern) for path in others)
+    assert _whole_lines("a", b'{"a": 1}\n{"b":') == b'{"a": 1}\n'
+    with pytest.raises(ValueError):
+        _whole_lines("a", b"[1]\n")
+
+
+def test_a_version_is_that_of_the_package(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "package.json").write_text('{"name": "x", "version": "1.2.3"}')
+    (tmp_path / "bin/x").write_text("")
+    assert read_version(str(tmp_path / "bin/x")) == "1.2.3"
