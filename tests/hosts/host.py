@@ -22,8 +22,18 @@ _KEPT = (CHECKOUT, Path(sys.prefix), Path(sys.base_prefix))
 class Host:
     """A host on a switch. What it writes is on its own disk (`/srv`) or in its own memory; the rest of the machine it can only read."""
 
-    def __init__(self, switch: Switch, name: str, number: int, disk: Path, latency: Latency | None = None) -> None:
-        self.name, self.address = name, f"{NETWORK}.{number}"
+    def __init__(
+        self,
+        switch: Switch,
+        name: str,
+        number: int,
+        disk: Path,
+        latency: Latency | None = None,
+        *,
+        boxes: bool = False,
+    ) -> None:
+        """With `boxes`, bubblewrap works on it: its `/proc` is whole, so that it shares the machine's boot id."""
+        self.name, self.address, self._boxes = name, f"{NETWORK}.{number}", boxes
         self._switch, self._number, self._port, self._latency = switch, number, f"p{number}", latency
         self._disk = disk
         disk.mkdir(parents=True)
@@ -122,12 +132,15 @@ class Host:
             place = shlex.quote(str(path))
             lines += [f"mkdir -p {place} 2>/dev/null || true", f"mount --move /mnt/{number} {place}"]
             lines += [f"mount -o remount,bind,ro {place}"]
+        # Each time it is switched on is another life of its kernel, as far as programs can see.
+        life = [
+            "cat /proc/sys/kernel/random/uuid > /run/boot_id",
+            "mount --bind /run/boot_id /proc/sys/kernel/random/boot_id",
+        ]
         return [
             *lines,
             "umount /mnt",
             f"printf '127.0.0.1 localhost {self.name}\\n' > /run/hosts",
             "mount --bind /run/hosts /etc/hosts",
-            # Each time it is switched on is another life of its kernel, as far as programs can see.
-            "cat /proc/sys/kernel/random/uuid > /run/boot_id",
-            "mount --bind /run/boot_id /proc/sys/kernel/random/boot_id",
+            *([] if self._boxes else life),
         ]

@@ -99,7 +99,9 @@ class Station:
 class HostNetwork:
     """Hosts on one switch. The first, `store`, has Redis, and the hub if files are carried; `stations` have what runs agents."""
 
-    def __init__(self, *names: str, latency: Latency | None = None, hub: bool = False, **settings: Any) -> None:
+    def __init__(
+        self, *names: str, latency: Latency | None = None, hub: bool = False, boxes: bool = False, **settings: Any
+    ) -> None:
         need_hosts()
         # A short path: a socket lies in it.
         self.folder = Path(tempfile.mkdtemp(prefix="swarm-h-"))
@@ -107,7 +109,10 @@ class HostNetwork:
         self.store = Host(self.switch, "store", 1, self.folder / "store")
         self._settings = {"lease_seconds": "4", "sweep_seconds": "0.5", **settings}
         self._settings["forges"] = json.dumps({self.forge: f"gitea:{DISK}/token"})
-        hosts = [Host(self.switch, name, at, self.folder / name, latency) for at, name in enumerate(names, start=2)]
+        hosts = [
+            Host(self.switch, name, at, self.folder / name, latency, boxes=boxes)
+            for at, name in enumerate(names, start=2)
+        ]
         self.stations = [Station(self, host) for host in hosts]
         socket = self.folder / "store" / "redis.sock"
         listen = ["--bind", self.store.address, "--dir", DISK, "--unixsocket", f"{DISK}/redis.sock"]

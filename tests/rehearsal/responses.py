@@ -6,6 +6,7 @@ It refuses unknown fields, answers by the number of calls in the conversation, a
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -38,8 +39,8 @@ class ResponsesServer:
     output_tokens: int = 0
     cached_tokens: int = 0
 
-    def start(self) -> None:
-        """Begin to serve."""
+    def start(self, port: int = 0) -> None:
+        """Begin to serve, on a free port by default."""
         server = self
         lock = threading.Lock()
 
@@ -68,7 +69,7 @@ class ResponsesServer:
                 self.wfile.write(data)
 
             def do_GET(self) -> None:
-                self._send(404, {"error": {"message": "no such path", "type": "not_found"}})
+                self._send(200, {"tokens": server.input_tokens + server.output_tokens, "keys": sorted(server.keys)})
 
             def _send(self, status: int, told: dict[str, Any]) -> None:
                 data = json.dumps(told).encode()
@@ -78,7 +79,7 @@ class ResponsesServer:
                 self.end_headers()
                 self.wfile.write(data)
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Exchange)
+        self._server = ThreadingHTTPServer(("127.0.0.1", port), Exchange)
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     @property
@@ -147,3 +148,14 @@ class ResponsesServer:
             events.append({"type": "response.output_item.done", "output_index": index, "item": item})
         events.append({"type": "response.completed", "response": {**about, "status": "completed", "usage": usage}})
         return events
+
+
+def main(port: str, script: str) -> None:
+    """Serve `[[text, [[function, arguments], …]], …]` on a port until this process is killed."""
+    replies = [ScriptedResponse(text, [(name, given) for name, given in calls]) for text, calls in json.loads(script)]
+    ResponsesServer(replies).start(int(port))
+    threading.Event().wait()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
