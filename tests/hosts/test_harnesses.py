@@ -35,9 +35,9 @@ rules:
     reply: {text: "I ask.", tools: [{name: Bash, input: {command: "date +asked >> effects"}}]}
   - when: {definition: claude}
     reply: {text: "CLAUDE DONE"}
-  - when: {last_text: "Do opie's part", turn: 0}
+  - when: {definition: opie, turn: 0}
     reply: {text: "I write.", tools: [{name: write, input: {filePath: "{workspace}/opie.txt", content: "of opie\\n"}}]}
-  - when: {last_text: "Do opie's part"}
+  - when: {definition: opie}
     reply: {text: "OPIE DONE"}
   - when: {definition: build, turn: 0}
     reply:

@@ -44,6 +44,7 @@ class OpenCode(AcpClient):
         environment = {
             "OPENCODE_CONFIG_CONTENT": json.dumps(settings),
             "OPENCODE_DISABLE_PROJECT_CONFIG": "1",
+            "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1",
             "OPENCODE_DISABLE_AUTOUPDATE": "1",
             "OPENCODE_DISABLE_MODELS_FETCH": "1",
             "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
