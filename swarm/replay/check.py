@@ -53,8 +53,10 @@ def read_replies(past: Past) -> Iterator[tuple[str, int, History, Assistant]]:
     for agent_id in past.agents:
         history, turn = History(agent_id), 0
         for entry in past.journal(agent_id):
-            # Replies from a program were not requested from a model.
-            if isinstance(entry, Assistant) and not (history.spec and history.spec.definition.command):
+            # Replies of programs were not requested from a model by us.
+            if isinstance(entry, Assistant) and not (
+                history.spec and (history.spec.definition.command or history.spec.definition.harness)
+            ):
                 turn += 1
                 yield agent_id, turn, history, entry
             history.apply(entry)

@@ -128,9 +128,9 @@ def test_three_harnesses_work_beside_our_agents_and_a_question_outlives_its_host
     begun = [entry.tool_use_id for entry in journal if isinstance(entry, ToolStarted)]
     assert len(begun) == len(set(begun)) == 2, "each call began once"
     assert not any(entry.is_error for entry in journal if isinstance(entry, ToolFinished))
-    work = job.work()
-    changed = {change.path for change in work.changes}
-    assert {"claude.txt", "cody.txt", "opie.txt", "effects"} <= changed
+    told = [sys.executable, "-P", "-m", "swarm", "diff", "--stat", job.id]
+    changed = network.store.run(*told, env=network.environment(), cwd="/")
+    assert all(name in changed for name in ("claude.txt", "cody.txt", "opie.txt", "effects")), changed
     # The model servers' counts are the job's, to the token.
     assert before + count_tokens(other) == job.view().usage.total_tokens
     for station in network.stations:

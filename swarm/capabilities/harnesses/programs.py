@@ -38,10 +38,11 @@ class FoundProgram(NamedTuple):
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """The folders that it needs to see: its own, and all packages that were installed beside it."""
-        real = Path(os.path.realpath(self.path))
-        at = next((part for part in real.parents if part.name == "node_modules"), None)
-        return (at or real.parent, Path(self.path).parent)
+        """What it needs to see: its folder, and all packages that were installed beside it. A home is never shown."""
+        real, named, home = Path(os.path.realpath(self.path)), Path(self.path), Path.home()
+        packages = next((part for part in real.parents if part.name == "node_modules"), real.parent)
+        shown = ((packages, real), (named.parent, named))
+        return tuple(file if folder in (home, *home.parents) else folder for folder, file in shown)
 
 
 def find_programs(settings: Mapping[str, str]) -> dict[str, FoundProgram]:

@@ -1,0 +1,221 @@
+"""Real harnesses under kills: no effect twice, nothing left behind, no secret in the box.
+
+The real programs: `SWARM_ORACLE_CLAUDE=…/node_modules/.bin/claude SWARM_ORACLE_OPENCODE=… pytest -n0 -m oracle
+tests/oracle/test_harnesses.py`.
+Tests of swarm/capabilities/harnesses/run.py, swarm/capabilities/harnesses/session.py, swarm/capabilities/harnesses/acp.py.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import redis
+
+from swarm import Job
+from swarm.agent.entries import Entry, ToolFinished
+from tests.fleet import Fleet
+from tests.needs import need_sandbox
+from tests.oracle import claude_code, opencode
+from tests.waiting import wait_for
+
+pytestmark = [pytest.mark.oracle, pytest.mark.timeout(900)]
+KEY = "sk-ant-of-the-team"
+PASSWORD = "the-password-of-redis"
+OTHERS = "a line of another agent's file"
+JOBS, STEPS, KILLS, SEED = 9, 5, 30, 11
+
+
+@pytest.fixture(scope="module")
+def program() -> str:
+    """Claude Code."""
+    need_sandbox("bubblewrap")
+    return claude_code.find_program() or pytest.skip("there is no `claude` here: name it in SWARM_ORACLE_CLAUDE")
+
+
+def define(folder: Path, kind: str) -> Path:
+    """Make a workspace with an agent that is a harness."""
+    (folder / ".swarm/agents").mkdir(parents=True)
+    (folder / ".swarm/agents/other.md").write_text(
+        f"---\nname: other\ndescription: Another.\nharness: {kind}\n---\nBe brief.\n"
+    )
+    return folder
+
+
+def scenario(*commands: str, last: str = "{text: All done}") -> str:
+    """Return a scenario with one command a turn, for Claude Code."""
+    turns = [{"text": "I run it.", "tools": [{"name": "Bash", "input": {"command": command}}]} for command in commands]
+    rules = [f"  - {{when: {{turn: {number}}}, reply: {json.dumps(turn)}}}" for number, turn in enumerate(turns)]
+    return "\n".join(["name: x", "rules:", *rules, f"  - {{reply: {last}}}", ""])
+
+
+def results(fleet: Fleet, job: Job) -> list[ToolFinished]:
+    entries: Iterator[Entry] = iter(fleet.swarm.store.journals.read(job.view().root_id))
+    return [entry for entry in entries if isinstance(entry, ToolFinished)]
+
+
+def inside(fleet: Fleet) -> list[psutil.Process]:
+    """Return all processes that work in a workspace of a fleet: those of boxes."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            place = Path(os.readlink(f"/proc/{process.pid}/cwd"))
+            if fleet.folder in place.parents and fleet.settings.state_dir not in (place, *place.parents):
+                found.append(process)
+    return found
+
+
+def test_thirty_kills_repeat_no_effect_and_each_that_did_not_happen_is_told(program: str) -> None:
+    chance = random.Random(SEED)
+    commands = [f"echo step-{number} >> effects; sleep 0.5; echo done-{number}" for number in range(STEPS)]
+    with closing(Fleet(harnesses={"claude-code": program}, max_deaths=50)) as fleet:
+        server = fleet.rehearse(scenario(*commands))
+        jobs: list[tuple[Path, Job]] = []
+        for number in range(JOBS):
+            fleet.workspace = define(fleet.folder / f"w{number}", "claude-code")
+            jobs.append((fleet.workspace, fleet.submit("Do it.", server, agent="other", mode="acceptEdits")))
+        worker = fleet.start_worker(3)
+        killed: list[str] = []
+
+        def kill_one() -> bool:
+            """Kill one process of a kind by chance, or find that the jobs have ended."""
+            kind = chance.choice(["pool", "claude", "bwrap"])
+            with suppress(psutil.Error):
+                below = psutil.Process(worker.process.pid).children(recursive=True)
+                targets = [one for one in worker.children() if one.children()] if kind == "pool" else []
+                targets = targets or [one for one in below if one.name().startswith(kind)]
+                if targets and len(killed) < KILLS and chance.random() < 0.1:
+                    chance.choice(targets).kill()
+                    killed.append(kind)
+            return all(job.view().ended for _, job in jobs)
+
+        wait_for("all jobs have ended", kill_one, 800)
+        assert len(killed) == KILLS, killed
+        untold = []
+        for workspace, job in jobs:
+            assert job.view().state == "completed", job.view().reason
+            lines = (workspace / "effects").read_text().split()
+            assert len(lines) == len(set(lines)), "no effect happened twice"
+            told = [one for one in results(fleet, job) if one.is_error]
+            absent = {f"step-{number}" for number in range(STEPS)} - set(lines)
+            untold += [(job.id, absent)] if len(absent) > len(told) else []
+        assert not untold, "each effect that did not happen is told"
+        total = sum(job.view().usage.total_tokens for _, job in jobs)
+        assert total == sum(server.stats()["tokens"].values()), "the server's count, to the token"
+        wait_for("no process is left in a box", lambda: not inside(fleet))
+
+
+def test_a_worker_with_eight_that_dies_leaves_no_process_of_theirs(program: str) -> None:
+    with closing(Fleet(harnesses={"claude-code": program})) as fleet:
+        server = fleet.rehearse(scenario("echo began >> effects; (setsid sleep 301 &) ; sleep 300"))
+        places = [define(fleet.folder / f"w{number}", "claude-code") for number in range(8)]
+        for fleet.workspace in places:
+            fleet.submit("Do it.", server, agent="other", mode="acceptEdits")
+        worker = fleet.start_worker(8)
+        wait_for("all eight work", lambda: all((place / "effects").exists() for place in places), 300)
+        assert len([one for one in inside(fleet) if one.name() == "sleep"]) == 16
+        worker.kill()
+        wait_for("no process is left in a box", lambda: not inside(fleet))
+
+
+def test_no_secret_is_in_the_box(program: str) -> None:
+    with closing(Fleet(harnesses={"claude-code": program})) as fleet:
+        store = redis.Redis.from_url(fleet.url)
+        store.acl_setuser(
+            "worker", enabled=True, passwords=[f"+{PASSWORD}"], keys=["*"], channels=["*"], commands=["+@all"]
+        )
+        socket = re.sub(r"^unix://|\?.*$", "", fleet.url)
+        server = fleet.rehearse(scenario("echo began >> effects; sleep 300"))
+        hidden = define(fleet.folder / "hidden", "claude-code")
+        (hidden / "notes").write_text(OTHERS)
+        fleet.workspace = define(fleet.folder / "w", "claude-code")
+        fleet.submit("Do it.", server, agent="other", mode="acceptEdits")
+        url = f"unix://worker:{PASSWORD}@{socket}"
+        worker = fleet.start_worker(1, SWARM_REDIS_URL=url, ANTHROPIC_API_KEY=KEY)
+        wait_for("it works", (fleet.workspace / "effects").exists, 120)
+        secrets = [one.encode() for one in (KEY, PASSWORD, OTHERS)]
+        assert any(KEY.encode() in memory_of(one) for one in worker.children()), "the search finds it where it is"
+        boxed = inside(fleet)
+        assert {"claude", "sleep"} <= {re.split(r"\W", one.name())[0] for one in boxed}
+        for process in boxed:
+            held = memory_of(process) + Path(f"/proc/{process.pid}/environ").read_bytes()
+            assert not [one for one in secrets if one in held], process.name()
+        [sleeping] = [one for one in boxed if one.name() == "sleep"]
+        seen = 0
+        for place, content in files_of(sleeping):
+            seen += 1
+            assert not [one for one in secrets if one in content], place
+        assert seen > 3 and not Path(f"/proc/{sleeping.pid}/root/{hidden}").exists()
+        assert not Path(f"/proc/{sleeping.pid}/root/{socket}").exists()
+
+
+def memory_of(process: psutil.Process) -> bytes:
+    """Return all memory of a process that it has written."""
+    found = []
+    with open(f"/proc/{process.pid}/maps") as maps, open(f"/proc/{process.pid}/mem", "rb", 0) as memory:
+        for line in maps:
+            begin, end, rights = re.match(r"(\w+)-(\w+) (\S+)", line).groups()  # type: ignore[union-attr]
+            if "rw" not in rights or int(end, 16) - int(begin, 16) > 1 << 30:
+                continue
+            with suppress(OSError, ValueError, OverflowError):
+                memory.seek(int(begin, 16))
+                found.append(memory.read(int(end, 16) - int(begin, 16)))
+    return b"".join(found)
+
+
+def files_of(process: psutil.Process) -> Iterator[tuple[Path, bytes]]:
+    """Return the files that a process sees, without those of the system and of packages."""
+    root = Path(f"/proc/{process.pid}/root")
+    system = {"usr", "proc", "sys", "dev", "lib", "lib64", "bin", "sbin", "etc", "node_modules", "site-packages"}
+    for folder, folders, names in os.walk(root):
+        folders[:] = [one for one in folders if one not in system]
+        for name in names:
+            place = Path(folder, name)
+            if place.is_file() and not place.is_symlink() and place.stat().st_size < 64 << 20:
+                with suppress(PermissionError):
+                    yield place, place.read_bytes()
+
+
+def test_files_of_a_harness_that_is_durable_per_prompt_are_put_back(tmp_path: Path) -> None:
+    need_sandbox("bubblewrap")
+    program = opencode.find_program() or pytest.skip("there is no `opencode` here: name it in SWARM_ORACLE_OPENCODE")
+    rules = """
+name: x
+rules:
+  - when: {last_text: "was interrupted|were interrupted"}
+    reply: {text: "I look.", tools: [{name: bash, input: {description: look, command: "cat a.txt; ls"}}]}
+  - when: {last_result: "the whole"}
+    reply: {text: "Half.", tools: [{name: bash, input: {description: half, command: "echo half > a.txt; echo half > b.txt; sleep 300"}}]}
+  - when: {turn: 0}
+    reply: {text: "Whole.", tools: [{name: bash, input: {description: whole, command: "echo whole > a.txt; echo the whole"}}]}
+  - reply: {text: "All done"}
+"""
+    hub: dict[str, Any] = {"hub": str(tmp_path / "hub"), "checkouts": tmp_path / "checkouts"}
+    with closing(Fleet(harnesses={"opencode": program}, max_deaths=50, **hub)) as fleet:
+        define(fleet.workspace / "x", "opencode")
+        shutil.move(fleet.workspace / "x/.swarm", fleet.workspace / ".swarm")
+        subprocess.run(["git", "init", "-q", str(fleet.workspace)], check=True)
+        for deaths in range(3):
+            worker = fleet.start_worker(1)
+            server = fleet.rehearse(rules)
+            job = fleet.submit(f"Do it, {deaths}.", server, agent="other", mode="acceptEdits")
+            checkout = fleet.settings.checkouts_folder() / job.agents()[0].id / "workspace"
+            wait_for("it is half done", (checkout / "b.txt").exists, 120)
+            worker.kill()
+            fleet.start_worker(1)
+            assert job.wait(120).state == "completed"
+            looked = results(fleet, job)[-1].text
+            assert "whole" in looked and "half" not in looked and "b.txt" not in looked
+            assert (checkout / "a.txt").read_text() == "whole\n" and not (checkout / "b.txt").exists()
+            assert job.view().usage.total_tokens == sum(server.stats()["tokens"].values())
+            fleet.workers[-1].kill()
