@@ -22,7 +22,7 @@ class Harness(BaseModel):
     version: str = ""
     """Versions that are accepted, as `>=2.1.330,<2.2`; empty: any."""
     subagents: bool = False
-    """Whether it may start agents of its own, which its calls pay for and which are no agents of the tree."""
+    """Permission to start agents of its own, which its job pays for and which are no agents of the tree."""
     question_hold: float = Field(default=HOLD_SECONDS, ge=0, le=MAX_HOLD_SECONDS)
     """Seconds that an open question may keep its process. With 0 it gives the process back at once."""
 

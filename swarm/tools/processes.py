@@ -204,7 +204,7 @@ class RunningCommand:
                 os.close(read)
                 raise
         self.output = os.fdopen(read, "rb")
-        """Its output, to the end."""
+        """The command's output, to the end."""
 
     def end(self) -> ProcessResult:
         """End it, if it still runs, and return how it ended."""

@@ -1,7 +1,9 @@
 """Claude Code, Codex and OpenCode in one tree with agents of ours, over two hosts that share nothing.
 
 The real programs: `SWARM_ORACLE_CLAUDE=…/node_modules/.bin/claude SWARM_ORACLE_CODEX=… SWARM_ORACLE_OPENCODE=… pytest -n0 -m oracle
-tests/hosts/test_harnesses.py`, as root. Tests of swarm/capabilities/harnesses/opencode.py, swarm/capabilities/harnesses/codex.py,
+tests/hosts/test_harnesses.py`, as root.
+
+Tests of swarm/capabilities/harnesses/opencode.py, swarm/capabilities/harnesses/codex.py,
 swarm/capabilities/harnesses/hook.py.
 """
 

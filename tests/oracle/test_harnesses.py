@@ -2,6 +2,7 @@
 
 The real programs: `SWARM_ORACLE_CLAUDE=…/node_modules/.bin/claude SWARM_ORACLE_OPENCODE=… pytest -n0 -m oracle
 tests/oracle/test_harnesses.py`.
+
 Tests of swarm/capabilities/harnesses/run.py, swarm/capabilities/harnesses/session.py, swarm/capabilities/harnesses/acp.py.
 """
 

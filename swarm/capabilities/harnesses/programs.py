@@ -30,7 +30,7 @@ KNOWN = {
 
 
 class FoundProgram(NamedTuple):
-    """A program that is there."""
+    """A program on this host."""
 
     path: str
     version: str
@@ -38,7 +38,7 @@ class FoundProgram(NamedTuple):
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """What it needs to see: its folder, and all packages that were installed beside it. A home is never shown."""
+        """The folders that a box shows it: its own, with all packages beside it. A home is never shown."""
         real, named, home = Path(os.path.realpath(self.path)), Path(self.path), Path.home()
         packages = next((part for part in real.parents if part.name == "node_modules"), real.parent)
         shown = ((packages, real), (named.parent, named))
