@@ -7,7 +7,6 @@ kind or format it does not know (`JournalError`) and leaves the agent to a newer
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from operator import not_
 from typing import Annotated, Any, Literal
 
@@ -74,8 +73,6 @@ class Assistant(Journaled, Charge):
     facts: ModelFacts | None = None
     """Told facts about the model that shaped the request."""
     duration_seconds: float = 0.0
-    beside: list[Charge] = Field(default=[], exclude_if=not_)
-    """Charges of other models, of requests that a harness made beside its conversation."""
 
 
 class ModelFailed(Journaled, Charge):
@@ -120,8 +117,6 @@ class ToolFinished(Journaled, Charge):
     servers: dict[str, str] = {}
     """MCP server that carried the call out → number of its start."""
     duration_seconds: float = 0.0
-    beside: list[Charge] = Field(default=[], exclude_if=not_)
-    """Charges of other models, of the agents that a harness's call started."""
 
 
 class Spawned(Journaled):
@@ -371,14 +366,6 @@ _OfRuns = Redefined | Advanced | Parked | Grading | Verdict | Resumed | Replayed
 Entry = Annotated[_OfTalk | _OfCalls | _OfRuns, Field(discriminator="kind")]
 
 _ADAPTER: TypeAdapter[Entry] = TypeAdapter(Entry)
-
-
-def charges_of(entry: Entry) -> Iterator[Charge]:
-    """Yield the charges that an entry reports, one for each model."""
-    if isinstance(entry, Charge) and not entry.is_free:
-        yield entry
-    if isinstance(entry, Assistant | ToolFinished):
-        yield from entry.beside
 
 
 def encode_entry(entry: Entry) -> str:

@@ -51,10 +51,10 @@ from swarm.agent.entries import (
     ToolFinished,
     ToolStarted,
     Verdict,
-    charges_of,
 )
 from swarm.agent.state import HistoryState, ReplyText
 from swarm.core.errors import JournalError
+from swarm.core.usage import Charge
 from swarm.definitions.tools import Kind, row_of
 from swarm.models import Block
 
@@ -88,8 +88,10 @@ class History(HistoryState):
             self.ledger.note(entry, self.length)
         self.began_at = entry.at if begins or isinstance(entry, Resumed | Replayed) else self.began_at
         self.commit = getattr(entry, "commit", "") or self.commit
-        for charge in charges_of(entry):
-            self.paid += charge
+        if isinstance(entry, Charge):
+            for charge in (entry, *entry.beside):
+                if not charge.is_free:
+                    self.paid += charge
         # Each kind of entry has a method of its name.
         getattr(self, f"_take_{entry.kind}")(entry)
 

@@ -72,7 +72,7 @@ class Approvals:
     def decide_outside(self, call: Block) -> Decision:
         """Decide about a call that another program makes and carries out, and so is neither tried nor foreseen."""
         decision = Decision()
-        self._settle(call, self._judge(call), decision)
+        self._decide(call, decision, outside=True)
         return decision
 
     def judge(self, call: Block) -> Judgement:
@@ -102,22 +102,18 @@ class Approvals:
     def _judge(self, call: Block) -> Judgement:
         return judge(self._describe(call))
 
-    def _decide(self, call: Block, decision: Decision) -> None:
+    def _decide(self, call: Block, decision: Decision, *, outside: bool = False) -> None:
         segment = self._segment
         verdict = _hear_hooks(self._judge(call), segment.history.hooks.leave.get(call["id"]))
-        if verdict.look and not self._is_asked(call):
+        if verdict.look and not outside and not self._is_asked(call):
             looked = self._look(call)
             if isinstance(looked, ToolFinished):
                 decision.settled.append(looked)
                 return
             verdict = replace(verdict, reason=f"{verdict.reason}; a look was not enough: {looked}")
-        if verdict.action == "ask" and isinstance(failed := self._foresee(call), ToolFinished):
+        if verdict.action == "ask" and not outside and isinstance(failed := self._foresee(call), ToolFinished):
             decision.settled.append(failed)
             return
-        self._settle(call, verdict, decision)
-
-    def _settle(self, call: Block, verdict: Judgement, decision: Decision) -> None:
-        segment = self._segment
         ruled = self._auto.rule(call, verdict) if verdict.action == "ask" and self._auto is not None else None
         if ruled is not None and ruled.answer != "ask":
             allowed, reason = ruled.answer == "allow", f"{ruled.reason} (a small model says so, in the mode auto)"

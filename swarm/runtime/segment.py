@@ -102,9 +102,9 @@ class Segment:
     @cached_property
     def journal(self) -> Journal:
         """The agent's journal."""
-        # Batches have separate limits, and who asks by itself takes its own turns.
-        asks = self.claim.spec.definition.asks_model and not self.claim.spec.batch
-        limit_class = self.model.limit_class(self.claim.spec.model) if asks else ""
+        # Batches have separate limits, and a harness' requests their own turns.
+        spec = self.claim.spec
+        limit_class = "" if spec.batch or spec.definition.harness else self.model.limit_class(spec.model)
         share = Share(self.claim, limit_class, self.settings.prices_file)
         most = self.settings.agent_journal_mib, self.settings.job_journals_mib
         return Journal(self.claim, self.store, self.publish, share, self.disk, most)

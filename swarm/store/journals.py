@@ -16,7 +16,6 @@ from swarm.agent.entries import (
     Started,
     ToolFinished,
     Verdict,
-    charges_of,
     decode_entry,
     encode_entry,
 )
@@ -249,27 +248,26 @@ def hook_call(number: int) -> str:
 def _name_side_calls(entries: Sequence[Entry], first: int, reported: Sequence[str]) -> str:
     """Return the calls whose side requests these entries report, as JSON; empty for none."""
     paid = [
-        *reported,
-        *_find_paid(entries, first),
-    ]
-    return json.dumps(paid) if paid else ""
-
-
-def _find_paid(entries: Sequence[Entry], first: int) -> list[str]:
-    return [
         hook_call(number) if isinstance(entry, Hooked) else entry.tool_use_id
         for number, entry in enumerate(entries, first)
         if isinstance(entry, ToolFinished | Ruled | Hooked) and not entry.is_free
     ]
+    paid += reported
+    return json.dumps(paid) if paid else ""
 
 
 def _spent(claim: Claim, entries: Sequence[Entry], sums: Counters) -> dict[str, Any]:
     """Return the sums with the charges of entries; `aside` are those of other models than the agent's."""
     aside = dict[str, Counters]()
-    for charge in (charge for entry in entries for charge in charges_of(entry)):
-        sums += charge.counters()
-        if charge.model not in ("", claim.spec.model) and claim.spec.base_url is None:
-            aside[charge.model] = aside.get(charge.model, Counters()) + charge.counters()
+    for entry in entries:
+        if not isinstance(entry, Charge):
+            continue
+        for charge in (entry, *entry.beside):
+            if charge.is_free:
+                continue
+            sums += charge.counters()
+            if charge.model not in ("", claim.spec.model) and claim.spec.base_url is None:
+                aside[charge.model] = aside.get(charge.model, Counters()) + charge.counters()
     by_model = {"aside": {model: part.changed() for model, part in aside.items()}} if aside else {}
     return {**sums.changed(), **by_model}
 

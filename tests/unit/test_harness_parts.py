@@ -22,7 +22,8 @@ from swarm.agent.entries import (
     Started,
     ToolFinished,
     ToolStarted,
-    charges_of,
+    decode_entry,
+    encode_entry,
 )
 from swarm.agent.harnesses import GO_ON, plan_prompt
 from swarm.agent.history import History, fold
@@ -163,9 +164,9 @@ def test_charges_of_other_models_count_beside_those_of_the_agents_own() -> None:
         usage=Usage(input_tokens=1),
         cost_usd=1.0,
         model="m",
-        beside=[Charge(usage=Usage(input_tokens=2), cost_usd=2.0, model="small")],
+        beside=(Charge(usage=Usage(input_tokens=2), cost_usd=2.0, model="small"),),
     )
-    assert [charge.model for charge in charges_of(entry)] == ["m", "small"]
+    assert decode_entry(encode_entry(entry), agent_id="a", number=1) == entry
     assert live(entry).paid.cost_usd == 3.0
     assert "beside" not in reply(CALL).model_dump()
 

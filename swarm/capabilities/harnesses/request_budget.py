@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from swarm.agent import notes
 from swarm.agent.blocks import BYTES_PER_TOKEN
@@ -73,6 +73,10 @@ class UnreportedCharges:
     """Charges of other models, by model."""
     names: list[str] = field(default_factory=list)
     """The requests, as the agent's record names them."""
+
+    def fields(self) -> dict[str, Any]:
+        """Return them as fields of an entry."""
+        return {**dict(self.own), "beside": tuple(self.beside.values())}
 
 
 class RequestBudget:

@@ -400,8 +400,7 @@ class HarnessRun:
         entry = Assistant(
             content=content,
             stop_reason=stop_reason,
-            **{**dict(spent.own), "model": spent.own.model or self.spec.model},
-            beside=list(spent.beside.values()),
+            **{**spent.fields(), "model": spent.own.model or self.spec.model},
             duration_seconds=max(0.0, time.monotonic() - self._began),
         )
         activity = next((describe_call(block) for block in content if block.get("type") == "tool_use"), "answering")
@@ -422,8 +421,7 @@ class HarnessRun:
             tool_use_id=call_id,
             text=fit(self.parts.outputs, call_id, write_out(text)),
             is_error=is_error,
-            **dict(spent.own),
-            beside=list(spent.beside.values()),
+            **spent.fields(),
         )
         had_effects = row_of(canonical(call)["name"]).kind is not Kind.LOOK
         if had_effects:
