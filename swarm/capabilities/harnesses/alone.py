@@ -76,8 +76,8 @@ class LoneGateway:
         spent = self.budget.take_all()
         if not spent.names:
             return
-        own = {**dict(spent.own), "model": spent.own.model or self._segment.spec.model}
-        entry = Assistant(content=[], stop_reason="end_turn", **own, beside=list(spent.beside.values()))
+        charges = {**spent.fields(), "model": spent.own.model or self._segment.spec.model}
+        entry = Assistant(content=[], stop_reason="end_turn", **charges)
         count = Counters(turns=len(spent.names))
         settle = self.budget.is_limited
         self._journal.append([entry], activity="serving", counters=count, settle=settle, reported=spent.names)
