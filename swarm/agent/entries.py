@@ -73,6 +73,8 @@ class Assistant(Journaled, Charge):
     facts: ModelFacts | None = None
     """Told facts about the model that shaped the request."""
     duration_seconds: float = 0.0
+    beside: tuple[Charge, ...] = Field(default=(), exclude_if=not_)
+    """Charges of other models, of requests that a harness made beside its conversation."""
 
 
 class ModelFailed(Journaled, Charge):
@@ -117,6 +119,8 @@ class ToolFinished(Journaled, Charge):
     servers: dict[str, str] = {}
     """MCP server that carried the call out → number of its start."""
     duration_seconds: float = 0.0
+    beside: tuple[Charge, ...] = Field(default=(), exclude_if=not_)
+    """Charges of other models, of the agents that a harness's call started."""
 
 
 class Spawned(Journaled):

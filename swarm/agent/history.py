@@ -89,7 +89,7 @@ class History(HistoryState):
         self.began_at = entry.at if begins or isinstance(entry, Resumed | Replayed) else self.began_at
         self.commit = getattr(entry, "commit", "") or self.commit
         if isinstance(entry, Charge):
-            for charge in (entry, *entry.beside):
+            for charge in (entry, *entry.beside) if isinstance(entry, Assistant | ToolFinished) else (entry,):
                 if not charge.is_free:
                     self.paid += charge
         # Each kind of entry has a method of its name.

@@ -86,8 +86,6 @@ class Charge(BaseModel, frozen=True):
     unpriced_tokens: int = Field(default=0, exclude_if=not_)
     """Tokens of a model without a known price; their cost is missing."""
     model: str = Field(default="", exclude_if=not_)
-    beside: tuple[Charge, ...] = Field(default=(), exclude_if=not_)
-    """Charges of other models, of requests that a harness made beside its conversation. No part of the others, nor of sums."""
 
     @property
     def is_free(self) -> bool:

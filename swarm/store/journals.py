@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypedDict, Unpack
 
 from swarm.agent.entries import (
+    Assistant,
     Compacted,
     Entry,
     Hooked,
@@ -262,7 +263,7 @@ def _spent(claim: Claim, entries: Sequence[Entry], sums: Counters) -> dict[str, 
     for entry in entries:
         if not isinstance(entry, Charge):
             continue
-        for charge in (entry, *entry.beside):
+        for charge in (entry, *entry.beside) if isinstance(entry, Assistant | ToolFinished) else (entry,):
             if charge.is_free:
                 continue
             sums += charge.counters()

@@ -42,11 +42,14 @@ rules:
   - {reply: {text: fine}}
 """
 UNREAD = {
+    "AgentDefinition.harness": "its agents need an offer that older workers do not make",
     "Advanced.allowances": "an older worker does not bound them: docs/workflows.md",
     "AgentSpec.repository": "its agents need an offer that older workers do not make",
+    "Assistant.beside": "only agents of harnesses have it, which older workers do not take",
     "Assistant.facts": "only a replay reads them",
     "Redefined.offers": "an older worker offers the first list of tools",
     "Started.offers": "an older worker offers the first list of tools",
+    "ToolFinished.beside": "only agents of harnesses have it, which older workers do not take",
 }
 """New fields of one format, and why workers of the last release may ignore them."""
 SHAPES = ("Entry", "AgentSpec", "Instructions", "Package", "Skills", "Catalogue", "JobServers", "Rules", "Payload")
