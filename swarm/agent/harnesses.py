@@ -23,6 +23,8 @@ BEGUN_BEFORE = (
     "This call was begun before an interruption, and is not begun twice: its outcome is unknown. Look at the state of things before you "
     "do it again, as a new call."
 )
+NOT_RUN = "The call was not run."
+PERHAPS_RUN = "The outcome of the call is not known: it was perhaps not run."
 NOT_OF_CHILDREN = (
     "The call was not run: it needs a person's answer, which an agent of yours cannot ask for. Make the call yourself."
 )
@@ -43,16 +45,18 @@ def find_put_off(history: History) -> list[Block]:
     return [call for call in history.last_calls if call["id"] in history.answers]
 
 
-def plan_prompt(history: History, holds: Holds, *, fresh: bool, continues: bool) -> str:
+def plan_prompt(history: History, holds: Holds, *, fresh: bool, continues: bool, lacking: str = NOT_RUN) -> str:
     """Return the prompt of the next run; empty if the program only continues at a call that it had put off.
 
     `fresh`: it has no record of an earlier run. `continues`: its record ends with such a call.
+    `lacking` is told of a call without a result.
     """
     if fresh:
         earlier = f"{_EARLIER}\n\n{_tell_past(history)}" if history.last is not None else ""
         return "\n\n".join(filter(None, [_task(history), earlier]))
     said = [text for text in _said_since(history) if not holds(json.dumps(text, ensure_ascii=False)[1:-1])]
-    known = [] if continues else [line for call in history.last_calls if (line := _tell_result(history, call, holds))]
+    calls = [] if continues else history.last_calls
+    known = [line for call in calls if (line := _tell_result(history, call, holds, lacking))]
     told = ["\n\n".join([_KNOWN, *known])] if known else []
     return "\n\n".join([*told, *said]) or ("" if continues else GO_ON)
 
@@ -71,11 +75,11 @@ def _texts(message: dict[str, Any]) -> list[str]:
     return [block["text"] for block in message["content"] if block.get("type") == "text"]
 
 
-def _tell_result(history: History, call: Block, holds: Holds) -> str:
-    result = history.known_result(call["id"])
-    if result is None or holds(f'"tool_use_id":"{call["id"]}"'):
+def _tell_result(history: History, call: Block, holds: Holds, lacking: str) -> str:
+    if holds(f'"tool_use_id":"{call["id"]}"'):
         return ""
-    return f"- {_describe(call)}\n  Result: {_cut(_plain(result))}"
+    result = history.known_result(call["id"])
+    return f"- {_describe(call)}\n  Result: {lacking if result is None else _cut(_plain(result))}"
 
 
 def _tell_past(history: History) -> str:

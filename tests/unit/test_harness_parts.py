@@ -144,6 +144,8 @@ def test_the_first_prompt_is_the_task_and_the_next_holds_what_its_record_lacks()
     assert '- Bash {"command": "make"}\n  Result: built' in told
     whole = plan_prompt(behind, lambda text: text == '"tool_use_id":"toolu_1"', fresh=False, continues=False)
     assert whole == GO_ON
+    lost = plan_prompt(live(reply(CALL)), lambda text: False, fresh=False, continues=False)
+    assert '- Bash {"command": "make"}\n  Result: The call was not run.' in lost
     lost = plan_prompt(behind, lambda text: False, fresh=True, continues=False)
     assert lost.startswith("Build it.") and 'You called Bash {"command": "make"}\nIts result: built' in lost
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
+from swarm.agent.harnesses import PERHAPS_RUN
 from swarm.capabilities.harnesses.adapter import URL, Adapter, ProgramStart
 from swarm.core.log import EventLog
 from swarm.definitions.names import canonical_tool
@@ -115,6 +116,7 @@ class AcpClient(Adapter):
     """One run of a program that speaks the protocol: one prompt."""
 
     keeps_each_call: ClassVar[bool] = False
+    lacking: ClassVar[str] = PERHAPS_RUN
 
     def __init__(self, run: Any) -> None:
         super().__init__(run)

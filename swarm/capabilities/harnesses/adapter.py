@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from swarm.agent.harnesses import NOT_RUN
+
 if TYPE_CHECKING:
     from swarm.capabilities.harnesses.run import HarnessRun
 
@@ -38,7 +40,8 @@ class Adapter:
     """Patterns of the files that hold its conversation, relative to its home."""
     keeps_each_call: ClassVar[bool] = True
     """Whether they are kept before each call begins, because they only grow at their end; else after the run."""
-
+    lacking: ClassVar[str] = NOT_RUN
+    """The words about a call that has not begun and has no result."""
     patience_seconds: ClassVar[float] = 10.0
     """How long a hook waits for the reply with its call. Then the call is refused."""
 

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any, ClassVar
 
+from swarm.agent.harnesses import NOT_RUN
 from swarm.capabilities.harnesses.acp import AcpClient
 from swarm.capabilities.harnesses.adapter import URL, ProgramStart
 
@@ -19,6 +20,8 @@ class OpenCode(AcpClient):
         ".local/share/opencode/opencode*.db",
         ".local/share/opencode/opencode*.db-wal",
     )
+
+    lacking: ClassVar[str] = NOT_RUN
 
     def launch(self, program: str, given: Path, *, resumes: bool) -> ProgramStart:
         run = self.run

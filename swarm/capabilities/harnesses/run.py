@@ -291,7 +291,8 @@ class HarnessRun:
                 if call["id"] in self.history.pending and self.history.answers[call["id"]].allowed:
                     self._granted.append((call["name"], call["input"]))
                     self.journal.append_results([ToolFinished(tool_use_id=call["id"], text=ALLOWED)])
-        return plan_prompt(self.history, lambda text: text in transcript, fresh=fresh, continues=continues)
+        holds, lacking = transcript.__contains__, self.adapter.lacking
+        return plan_prompt(self.history, holds, fresh=fresh, continues=continues, lacking=lacking)
 
     def _limit_seconds(self) -> float:
         wanted = self.spec.definition.timeout_seconds or RUN_SECONDS
@@ -393,7 +394,8 @@ class HarnessRun:
     def note_reply(self, content: list[Block], stop_reason: str) -> None:
         """Journal a whole reply with all charges until now."""
         for call_id in list(self.history.pending):
-            self.note_result(call_id, _NOT_TOLD, False)
+            has_run = call_id in self.history.tools_started or not self._has_effects(self.history.pending[call_id])
+            self.note_result(call_id, *((_NOT_TOLD, False) if has_run else (self.adapter.lacking, True)))
         spent = self._budget.take("")
         if self._words is not None:
             self._watched, self._words = self._words.watched, None
@@ -423,7 +425,7 @@ class HarnessRun:
             is_error=is_error,
             **spent.fields(),
         )
-        had_effects = row_of(canonical(call)["name"]).kind is not Kind.LOOK
+        had_effects = self._has_effects(call)
         if had_effects:
             for step in self.parts.steps:
                 result = step.after_call(call, result)
@@ -433,6 +435,10 @@ class HarnessRun:
                 step.noted()
         if child:
             self._budget.renew()
+
+    @staticmethod
+    def _has_effects(call: Block) -> bool:
+        return row_of(canonical(call)["name"]).kind is not Kind.LOOK
 
     def _flush_charges(self) -> None:
         """Journal the cost of requests whose replies no entry holds."""
@@ -536,7 +542,7 @@ class HarnessRun:
 
     def _begin_call(self, call: Block) -> None:
         """Journal that a call with effects begins, before it does."""
-        if row_of(canonical(call)["name"]).kind is Kind.LOOK:
+        if not self._has_effects(call):
             return
         if self._session is not None and self.adapter.keeps_each_call:
             # Its own record of the reply goes first, or it would make the call again.
