@@ -24,7 +24,7 @@ import pytest
 import redis
 
 from swarm import Job
-from swarm.agent.entries import Entry, ToolFinished
+from swarm.agent.entries import Assistant, Entry, ToolFinished
 from tests.fleet import Fleet
 from tests.needs import need_sandbox
 from tests.oracle import claude_code, opencode
@@ -102,15 +102,17 @@ def test_thirty_kills_repeat_no_effect_and_each_that_did_not_happen_is_told(prog
 
         wait_for("all jobs have ended", kill_one, 800)
         assert len(killed) == KILLS, killed
-        untold = []
         for workspace, job in jobs:
             assert job.view().state == "completed", job.view().reason
-            lines = (workspace / "effects").read_text().split()
-            assert len(lines) == len(set(lines)), "no effect happened twice"
-            told = [one for one in results(fleet, job) if one.is_error]
-            absent = {f"step-{number}" for number in range(STEPS)} - set(lines)
-            untold += [(job.id, absent)] if len(absent) > len(told) else []
-        assert not untold, "each effect that did not happen is told"
+            happened = (workspace / "effects").read_text().split()
+            assert len(happened) == len(set(happened)), "no effect happened twice"
+            entries = list(fleet.swarm.store.journals.read(job.view().root_id))
+            replies = [entry for entry in entries if isinstance(entry, Assistant)]
+            calls = {one["id"]: one["input"]["command"] for entry in replies for one in entry.content if "id" in one}
+            failed = {entry.tool_use_id for entry in entries if isinstance(entry, ToolFinished) and entry.is_error}
+            # A message that the program itself adds when it is resumed is a turn for the script, which then leaves a step out.
+            absent = {name for name, command in calls.items() if command.split()[1] not in happened}
+            assert absent <= failed, "each call whose effect did not happen is told"
         total = sum(job.view().usage.total_tokens for _, job in jobs)
         assert total == sum(server.stats()["tokens"].values()), "the server's count, to the token"
         wait_for("no process is left in a box", lambda: not inside(fleet))
