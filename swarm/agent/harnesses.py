@@ -49,7 +49,7 @@ def plan_prompt(history: History, holds: Holds, *, fresh: bool, continues: bool,
     """Return the prompt of the next run; empty if the program only continues at a call that it had put off.
 
     `fresh`: it has no record of an earlier run. `continues`: its record ends with such a call.
-    `lacking` is told of a call without a result.
+    `lacking` stands for the result of a call that has none.
     """
     if fresh:
         earlier = f"{_EARLIER}\n\n{_tell_past(history)}" if history.last is not None else ""

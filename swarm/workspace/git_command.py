@@ -124,7 +124,7 @@ _AWAY = (
 _NO_SPACE = re.compile(
     r"^(?!remote:).*(No space left on device|Disk quota exceeded|unable to write file)", re.MULTILINE
 )
-"""Git marks the lines of the other side, whose disk is not this one. A file that it could make and not write is told without a reason."""
+"""Git marks the lines of the other side, whose disk is not this one. It gives no reason for a file that it could make and not write."""
 _NEARLY_NONE = 1 << 20
 """Free bytes below which a failure without a stated reason is the disk's: some commands do not say why a file could not be written."""
 _FULL = r"error: 413|HTTP 413|exceeds maximum allowed size"
