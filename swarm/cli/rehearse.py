@@ -19,7 +19,7 @@ from swarm.client.swarm import Swarm
 from swarm.core.errors import ConfigurationError, UnknownAgent
 from swarm.core.settings import Settings, load_settings
 from swarm.local.processes import is_alive, spawn_detached, tail_log
-from swarm.rehearsal.scenario import load_scenario
+from swarm.rehearsal.scenario import load_scenario, read_scenario
 from swarm.rehearsal.server import RehearsalServer
 from swarm.store.outage import REDIS_ERRORS
 
@@ -35,7 +35,7 @@ def rehearse(
         str,
         typer.Argument(
             metavar="SCENARIO",
-            help="A shipped scenario (hello, tree …) or a YAML file.",
+            help="A shipped scenario (hello, tree …), a YAML file or a folder of SWARM_RECORD.",
             autocompletion=complete_scenario,
         ),
     ],
@@ -46,9 +46,13 @@ def rehearse(
         typer.Option(min=0, metavar="SECONDS", help="Time per reply, instead of the scenario's."),
     ] = None,
     until: Annotated[str | None, typer.Option(metavar="JOB", help="Serve until that job has ended.")] = None,
+    shown: Annotated[bool, typer.Option("--print", help="Print the scenario as YAML; serve nothing.")] = False,
 ) -> None:
     """Serve a scenario's scripted replies under the Messages API, for workers started with its address."""
     loaded = load_scenario(scenario)
+    if shown:
+        sys.stdout.write(read_scenario(scenario))
+        return
     try:
         server = RehearsalServer(loaded, host, port, latency)
     except OSError as error:
@@ -82,7 +86,7 @@ def begin_rehearsing(scenario: str, job_id: str, settings: Settings) -> str:
     folder = settings.state_folder() / "rehearsals"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     log = folder / f"{job_id}.log"
-    given = str(Path(scenario).absolute()) if Path(scenario).is_file() else scenario
+    given = str(Path(scenario).absolute()) if Path(scenario).exists() else scenario
     argv = [sys.executable, "-m", "swarm", "rehearse", given, "--until", job_id]
     process = spawn_detached(argv, env=os.environ, cwd=folder, log=log)
     give_up = time.monotonic() + _START_SECONDS

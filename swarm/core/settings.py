@@ -107,6 +107,8 @@ class Settings(BaseSettings):
     """Another server of the Messages API (`swarm rehearse` prints one). Default: the SDK's own."""
     server: str | None = None
     """Kind of the server at `base_url`, such as `vllm`, if its address does not tell (docs/servers.md)."""
+    record: Path | None = None
+    """Worker: folder in which it keeps its requests to models and their replies, without apparent secrets (docs/replay.md)."""
     request_timeout_seconds: float = 600.0
     """Time limit of one model request."""
     batch_seconds: float = Field(default=30.0, gt=0)

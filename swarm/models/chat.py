@@ -21,7 +21,7 @@ from swarm.models import ApplyLimits, Begin, Hear, ModelRequest, Progress, Reply
 from swarm.models.catalogue import describe_aliases, max_output
 from swarm.models.chat_reply import ChatReader
 from swarm.models.chat_request import ChatEncoder
-from swarm.models.connection import CONNECT_TIMEOUT_SECONDS, REHEARSAL_KEY, certificates, is_loopback
+from swarm.models.connection import CONNECT_TIMEOUT_SECONDS, REHEARSAL_KEY, certificates, is_loopback, record
 from swarm.models.events import read_events
 from swarm.models.failures import response_failure, stream_failure, unusable_failure
 from swarm.models.interruption import make_interruptible
@@ -202,6 +202,8 @@ class ChatModel:
         headers = {"authorization": f"Bearer {key}"} if key else {}
         client = httpx2.Client(base_url=self._vendor.url, headers=headers, timeout=timeout, **transport)
         make_interruptible(client)
+        if not self._is_rehearsal:
+            record(client, self._settings)
         return client
 
 

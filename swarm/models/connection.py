@@ -20,6 +20,7 @@ from swarm.models.vendors import keyed, split_model
 
 if TYPE_CHECKING:
     from anthropic import Anthropic, AnthropicBedrock, AnthropicVertex
+    from httpx2 import Client as HttpClient
 
     Client = Anthropic | AnthropicBedrock | AnthropicVertex
 
@@ -86,6 +87,8 @@ def connect(settings: Settings, *, rehearsing: bool) -> Client:
             transport["follow_redirects"] = not rehearsing
     options["http_client"] = anthropic.DefaultHttpxClient(timeout=timeout, **transport)
     make_interruptible(options["http_client"])
+    if not rehearsing:
+        record(options["http_client"], settings)
     try:
         match settings.provider:
             case "bedrock":
@@ -102,6 +105,14 @@ def connect(settings: Settings, *, rehearsing: bool) -> Client:
         raise ConfigurationError(f"provider {settings.provider}: {error}") from error
     except anthropic.AnthropicError as error:
         raise credentials_failure(settings.provider, str(error)) from error
+
+
+def record(client: HttpClient, settings: Settings) -> None:
+    """Keep this client's requests and their replies in the folder of the settings, if they name one."""
+    if settings.record is not None:
+        from swarm.models.recording import recorder_of
+
+        recorder_of(settings.record.expanduser()).tap(client)
 
 
 def _signing(settings: Settings) -> dict[str, Any]:

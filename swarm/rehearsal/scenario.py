@@ -14,6 +14,7 @@ import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from swarm.core.errors import ConfigurationError
+from swarm.rehearsal.recorded import write_recorded
 
 SHIPPED = Path(__file__).parent / "scenarios"
 
@@ -246,21 +247,28 @@ class Scenario(ReplyPart):
 
 
 def load_scenario(name_or_path: str | Path, kind: type[Scenario] = Scenario) -> Scenario:
-    """Load the shipped scenario of that name, or the one in that file, as this kind of scenario."""
+    """Load the shipped scenario of that name, the one in that file, or that folder's recording, as this kind of scenario."""
+    return parse_scenario(read_scenario(name_or_path), _path_of(name_or_path).name, kind)
+
+
+def _path_of(name_or_path: str | Path) -> Path:
     given = str(name_or_path)
-    if re.fullmatch(r"[A-Za-z0-9_-]+", given) and (SHIPPED / f"{given}.yaml").is_file():
-        path = SHIPPED / f"{given}.yaml"
-    else:
-        path = Path(given).expanduser()
+    shipped = SHIPPED / f"{given}.yaml"
+    return shipped if re.fullmatch(r"[A-Za-z0-9_-]+", given) and shipped.is_file() else Path(given).expanduser()
+
+
+def read_scenario(name_or_path: str | Path) -> str:
+    """Return the YAML of the shipped scenario of that name, of that file, or of that folder's recording."""
+    path = _path_of(name_or_path)
     try:
-        text = path.read_text(encoding="utf-8")
+        return write_recorded(path) if path.is_dir() else path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         shipped = ", ".join(sorted(file.stem for file in SHIPPED.glob("*.yaml")))
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
         raise ScenarioError(
-            f"scenario {given!r} cannot be read ({reason}); give a YAML file or a shipped one: {shipped}"
+            f"scenario {str(name_or_path)!r} cannot be read ({reason}); give a YAML file, a folder of SWARM_RECORD "
+            f"or a shipped one: {shipped}"
         ) from error
-    return parse_scenario(text, path.name, kind)
 
 
 def parse_scenario(text: str, source: str = "scenario", kind: type[Scenario] = Scenario) -> Scenario:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import yaml
 
 from swarm.agent.entries import Assistant
 from swarm.agent.history import History
-from swarm.models import Block
 from swarm.rehearsal.conversation import read_conversation
+from swarm.rehearsal.recorded import describe_reply, describe_request
 from swarm.replay.check import read_replies
 from swarm.replay.past import Past
 
-_PROMPT_CHARACTERS = 400
-"""Enough of a prompt to tell agents of one definition apart."""
 _HEAD = """# The replies of {job}, from its journals. To play them: swarm run --rehearse THIS_FILE with the order below.
 #   agent: {agent}
 #   prompt: {prompt}
@@ -36,43 +33,10 @@ def make_scenario(past: Past) -> str:
 def _make_rule(history: History, reply: Assistant) -> dict[str, Any]:
     seen = read_conversation({"model": "", "system": history.system, "messages": history.messages})
     spec = history.spec
-    when: dict[str, Any] = {"turn": seen.turn}
-    if seen.definition:
-        when["definition"] = re.escape(seen.definition)
     # A fork's conversation begins with its parent's prompt.
-    if spec is not None and spec.fork is None:
-        when["prompt"] = re.escape(spec.prompt[:_PROMPT_CHARACTERS])
-    return {"when": when, "uses": 1, "reply": _make_reply(reply, seen.workspace)}
-
-
-def _make_reply(reply: Assistant, workspace: str) -> dict[str, Any]:
-    texts = [block["text"] for block in reply.content if block["type"] == "text"]
-    thoughts = [block["thinking"] for block in reply.content if block["type"] == "thinking" and block["thinking"]]
-    calls = [_make_call(block, workspace) for block in reply.content if block["type"] == "tool_use"]
-    made: dict[str, Any] = {"text": _elsewhere("\n".join(texts), workspace)} if texts or not calls else {}
-    if thoughts:
-        made["thinking"] = "\n".join(thoughts)
-    if calls:
-        made["tools"] = calls
-    if reply.stop_reason not in ("end_turn", "tool_use"):
-        made["stop_reason"] = reply.stop_reason
-    return made
-
-
-def _make_call(block: Block, workspace: str) -> dict[str, Any]:
-    return {"name": block["name"], "input": _elsewhere(block["input"], workspace)}
-
-
-def _elsewhere(value: Any, workspace: str) -> Any:
-    """Name the workspace by its placeholder, because the new job has another one."""
-    match value:
-        case str():
-            return value.replace(workspace, "{workspace}") if workspace else value
-        case dict():
-            return {name: _elsewhere(each, workspace) for name, each in value.items()}
-        case list():
-            return [_elsewhere(each, workspace) for each in value]
-    return value
+    prompt = spec.prompt if spec is not None and spec.fork is None else ""
+    made = describe_reply(reply.content, reply.stop_reason, seen.workspace)
+    return {"when": describe_request(seen, prompt), "uses": 1, "reply": made}
 
 
 def _one_line(text: str) -> str:
