@@ -13,6 +13,7 @@ from swarm.capabilities.triggers.model import (
     firing_key,
     issue_of,
     read_trigger,
+    ref_of,
     title_of,
     write_prompt,
 )
@@ -24,6 +25,7 @@ from swarm.core.log import EventLog
 from swarm.definitions.model import PermissionMode
 from swarm.permissions.ceiling import Ceiling
 from swarm.store.durable import Disk
+from swarm.workspace.sites import check_ref, read_name
 
 if TYPE_CHECKING:
     from swarm.client.swarm import Swarm
@@ -69,14 +71,23 @@ def put_trigger(swarm: Swarm, trigger: Trigger, by: str, *, folder: Path | None 
 
 def hold_trigger(swarm: Swarm, trigger: Trigger) -> None:
     """Check a trigger's jobs as orders of this client. Raises `BeyondCeiling` and the errors of an order."""
-    order = _order_of(trigger, swarm.ceiling, prompt=trigger.prompt)
-    prepare_order(order, swarm.settings, ceiling=swarm.ceiling)
+    order = _order_of(trigger, swarm.ceiling, prompt=trigger.prompt or "{}")
+    definition = prepare_order(order, swarm.settings, ceiling=swarm.ceiling).spec.definition
+    if trigger.arguments and definition.workflow is None:
+        raise ConfigurationError(
+            f"the trigger {trigger.name}: `arguments` are for a workflow, and the type {definition.name} is none; "
+            "name one with `agent`, or write a prompt"
+        )
 
 
 def _place(trigger: Trigger, folder: Path | None) -> tuple[Trigger, str]:
     """The trigger with its workspace's full path, and the host that has it."""
-    if trigger.order.get("repo") is not None:
+    if (repo := trigger.order.get("repo")) is not None:
+        if trigger.ref and read_name(str(repo))[1]:
+            raise ConfigurationError(f"the trigger {trigger.name}: give `ref`, or `repo` with @REF, not both")
         return trigger, ""
+    if trigger.ref:
+        raise ConfigurationError(f"the trigger {trigger.name}: `ref` needs `repo`")
     given = trigger.order.get("workspace", folder)
     if given is None:
         raise ConfigurationError(f"the trigger {trigger.name} needs `repo` or `workspace`")
@@ -89,10 +100,14 @@ def _order_of(trigger: Trigger, ceiling: Ceiling, **of_event: Any) -> Order:
     unknown = sorted(_NOT_OF_TRIGGERS & trigger.order.keys())
     if unknown:
         raise ConfigurationError(f"the trigger {trigger.name}: {unknown[0]} is no option of a trigger's jobs")
+    ref = of_event.pop("ref", "")
     given: dict[str, Any] = {"mode": ceiling.bound_mode(DEFAULT_MODE), "ask_seconds": 0.0, **trigger.order}
     if "repo" not in given:
         # Its work is taken over by a person, so an event changes no folder.
         given = {"isolation": "worktree", **given}
+    elif ref:
+        # A name with `@` would name another repository.
+        given = {**given, "repo": f"{given['repo']}@{check_ref(ref)}"}
     try:
         return read_order(Order, **of_event, **given)
     except ConfigurationError as error:
@@ -146,6 +161,7 @@ def _act(swarm: Swarm, due: DueFiring) -> str:
     }
     if trigger.issue:
         told["issue"] = issue_of(trigger, event)
+    told["ref"] = ref_of(trigger, event)
     order = _order_of(trigger, swarm.ceiling, **told)
     return swarm.place(prepare_order(order, swarm.settings, ceiling=swarm.ceiling)).id
 

@@ -5,8 +5,6 @@ Tests of swarm/api/hooks.py, swarm/capabilities/triggers/store.py, swarm/client/
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import json
 import os
 import random
@@ -24,6 +22,7 @@ from swarm.client.triggers import put_trigger
 from swarm.core.ids import job_id_for
 from tests.api_server import ApiServer
 from tests.fleet import Fleet
+from tests.trigger_world import sign
 from tests.waiting import wait_for
 
 SECRET = "s3cret"
@@ -44,7 +43,7 @@ def deliver(url: str, number: int, until: float) -> int:
     """Send an event as forges do: again until the server has it. Returns the number of tries."""
     body = json.dumps({"number": number}).encode()
     headers = {
-        "x-signature-256": "sha256=" + hmac.new(SECRET.encode(), body, hashlib.sha256).hexdigest(),
+        "x-signature-256": "sha256=" + sign(SECRET, body),
         "x-event-id": f"e-{number}",
     }
     tries = 0

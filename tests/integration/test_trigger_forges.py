@@ -5,8 +5,6 @@ Tests of swarm/api/hooks.py, swarm/client/triggers.py, swarm/capabilities/trigge
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import json
 from collections.abc import Iterator
 from contextlib import closing
@@ -17,11 +15,11 @@ import pytest
 
 from swarm.api.hooks import deliver
 from swarm.capabilities.triggers.model import read_trigger
-from swarm.capabilities.triggers.store import Firing, Triggers
 from swarm.client.failures import Refusal
 from swarm.client.triggers import put_trigger
 from tests.fleet import Fleet
 from tests.forge_world import SECRET, Forge
+from tests.trigger_world import settled, sign
 from tests.waiting import wait_for
 
 SCENARIO = """name: mend
@@ -82,20 +80,10 @@ def forge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Forge]:
 
 def send(fleet: Fleet, name: str, one: str, kind: str, data: dict[str, Any]) -> dict[str, Any]:
     body = json.dumps(data).encode()
-    signed = "sha256=" + hmac.new(b"s3cret", body, hashlib.sha256).hexdigest()
+    signed = "sha256=" + sign("s3cret", body)
     headers = {"x-hub-signature-256": signed, "x-github-event": kind, "x-github-delivery": one}
     answer: dict[str, Any] = json.loads(bytes(deliver(fleet.swarm, name, headers, body).body))
     return answer
-
-
-def settled(fleet: Fleet, name: str, one: str) -> Firing:
-    triggers = Triggers(fleet.swarm.store.keyspace)
-
-    def look() -> Firing | None:
-        found = triggers.firing(name, one)
-        return found if found.state not in ("waiting", "starting") else None
-
-    return wait_for(f"{name}/{one} is settled", look, 100)
 
 
 def test_an_issue_becomes_a_pull_request_and_its_failing_check_goes_to_the_same_job(

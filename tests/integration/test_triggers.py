@@ -7,8 +7,6 @@ swarm/client/trigger_acts.py, swarm/client/trigger_reads.py, swarm/api/hooks.py,
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import hmac
 import json
 import socket
 import time
@@ -23,6 +21,7 @@ import pytest
 
 from swarm.api.application import make_app
 from swarm.capabilities.triggers.model import Trigger, TriggerEvent, read_trigger
+from swarm.capabilities.triggers.schedules import name_time
 from swarm.capabilities.triggers.store import Firing, Owner, Triggers
 from swarm.client.operations import Invocation
 from swarm.client.trigger_acts import fire_trigger, pause_trigger, replay_event, resume_trigger
@@ -32,16 +31,21 @@ from swarm.permissions.ceiling import Ceiling
 from swarm.store.api_keys import SCOPES, ApiKeys
 from tests.fleet import Fleet
 from tests.job_world import open_store
+from tests.trigger_world import remove_triggers, settled, sign
 from tests.waiting import wait_for
 
-SCENARIO = """
+SCENARIO = r"""
 name: triggers
 rules:
-  - when: {prompt: "(?s)slow"}
-    reply: {text: late, latency_seconds: 60}
   - when: {last_text: 'second'}
     reply: {text: "again"}
+  - when: {prompt: 'Review (?P<file>\S+)'}
+    reply: {text: "done {file}"}
   - reply: {text: "done", usage: {input_tokens: 1000, output_tokens: 100}}
+"""
+FLOW = """export const meta = { name: "review", description: "Review files." };
+const found = await parallel(args.files.map((file) => () => agent(`Review ${file}`)));
+return [...found, args.by, args.gone];
 """
 SECRET = "s3cret"
 
@@ -49,23 +53,23 @@ SECRET = "s3cret"
 @pytest.fixture
 def place(at_work: Fleet) -> Iterator[Fleet]:
     """A fleet at work; its triggers are removed at the end."""
-    at_work.rehearse(SCENARIO)
     yield at_work
-    triggers = Triggers(at_work.swarm.store.keyspace)
-    for one in triggers.all():
-        for firing in triggers.firings(one.name, 100):
-            if firing.job and at_work.swarm.store.jobs.exists(firing.job):
-                at_work.swarm.job(firing.job).cancel()
-        triggers.delete(one.name)
+    remove_triggers(at_work)
+
+
+@pytest.fixture
+def quiet(unmanned: Fleet) -> Iterator[Fleet]:
+    """No workers: a test starts what is due by itself, and its jobs stay open."""
+    yield unmanned
+    remove_triggers(unmanned)
 
 
 def at(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
 
 
-def put(fleet: Fleet, name: str, lines: str = "", prompt: str = "Look.") -> Trigger:
-    server = fleet.rehearse(SCENARIO)
-    text = f"---\nname: {name}\nbase_url: {server.url}\nisolation: none\n{lines}\n---\n{prompt}"
+def put(fleet: Fleet, name: str, lines: str = "", prompt: str = "Look.", url: str = "http://127.0.0.1:9") -> Trigger:
+    text = f"---\nname: {name}\nbase_url: {url}\nisolation: none\n{lines}\n---\n{prompt}"
     put_trigger(fleet.swarm, read_trigger(text, name), "ann", folder=fleet.workspace)
     return Triggers(fleet.swarm.store.keyspace).get(name).trigger
 
@@ -78,105 +82,139 @@ def firing(fleet: Fleet, name: str, one: str) -> Firing:
     return Triggers(fleet.swarm.store.keyspace).firing(name, one)
 
 
-def settled(fleet: Fleet, name: str, one: str) -> Firing:
-    def look() -> Firing | None:
-        found = firing(fleet, name, one)
-        return found if found.state not in ("waiting", "starting") else None
-
-    return wait_for(f"{name}/{one} is settled", look, 100)
+def started(fleet: Fleet, name: str, one: str) -> Firing:
+    """What became of an event when a worker has looked once."""
+    start_due(fleet.swarm)
+    return firing(fleet, name, one)
 
 
-def test_workers_start_one_job_for_an_event_and_tell_of_it(place: Fleet) -> None:
-    trigger = put(place, "look", "title: '\"Issue \" + string(event.number)'")
+def test_workers_start_one_job_for_an_event_and_for_a_time_and_tell_of_it(place: Fleet) -> None:
+    url = place.rehearse(SCENARIO).url
+    trigger = put(place, "look", "title: '\"Issue \" + string(event.number)'", url=url)
+    put(place, "daily", "schedule: 0 3 * * *", url=url)
     assert [send(place, trigger, "e-1", {"number": 7}) for _ in range(3)] == ["taken", "duplicate", "duplicate"]
+    make_due(place, "daily", place.swarm.store.now() - 1)
     found = settled(place, "look", "e-1")
     assert found.state == "started", found
     view = place.swarm.job(found.job).wait(60)
     assert (view.state, view.title, view.text) == ("completed", "Issue 7", "done")
-    again = replay_event(Invocation(place.swarm, "ann"), "look", "e-1")
-    assert again.job != found.job and settled(place, "look", again.event).state == "started"
-    told = Triggers(place.swarm.store.keyspace).get("look")
-    assert (told.events, told.by, told.waiting) == (2, "ann", 0)
+    triggers = Triggers(place.swarm.store.keyspace)
+    [time_of_day] = wait_for("its time has come", lambda: triggers.firings("daily"))
+    assert place.swarm.job(settled(place, "daily", time_of_day.id).job).wait(60).state == "completed"
+    told = triggers.get("look")
+    assert (told.events, told.by, told.waiting) == (1, "ann", 0)
 
 
-def test_events_of_one_key_follow_the_rule(place: Fleet) -> None:
-    """skip, queue, replace and continue, each with a job that is at work."""
-    triggers = {
-        rule: put(place, rule, f"concurrency: {rule}\nkey: event.about", "slow")
-        for rule in ("skip", "queue", "replace")
-    }
+def make_due(fleet: Fleet, name: str, when: float) -> None:
+    """Let the time that a schedule waits for be this one."""
+    keyspace = fleet.swarm.store.keyspace
+    keyspace.client.hset(keyspace.key("trigger", name), "next", when)
+    keyspace.client.zadd(keyspace.key("triggers", "next"), {name: when})
+
+
+def test_an_event_is_fired_by_hand_and_replayed_by_the_trigger_as_it_is_now(quiet: Fleet) -> None:
+    trigger = put(quiet, "look", "title: event.about")
+    call = Invocation(quiet.swarm, "ann")
+    send(quiet, trigger, "e-1", {"about": "first"})
+    first = started(quiet, "look", "e-1").job
+    put(quiet, "look", "title: '\"again \" + event.about'")
+    again = replay_event(call, "look", "e-1")
+    assert quiet.swarm.job(started(quiet, "look", again.event).job).view().title == "again first"
+    pause_trigger(call, "look")
+    assert send(quiet, trigger, "e-2") == "paused"
+    fired = [fire_trigger(call, "look", {"about": "second"}, event="mine") for _ in range(2)]
+    assert [one.state for one in fired] == ["taken", "duplicate"] and fired[0].job == fired[1].job
+    assert quiet.swarm.job(started(quiet, "look", "mine").job).view().title == "again second"
+    assert len({first, again.job, fired[0].job}) == 3
+
+
+def test_events_of_one_key_follow_the_rule(quiet: Fleet) -> None:
+    """skip, queue and replace, each with a job that is at work."""
+    rules = ("skip", "queue", "replace")
+    triggers = {rule: put(quiet, rule, f"concurrency: {rule}\nkey: event.about") for rule in rules}
     for rule, trigger in triggers.items():
-        send(place, trigger, f"{rule}-1", {"about": "a"})
-    first = {rule: settled(place, rule, f"{rule}-1").job for rule in triggers}
+        send(quiet, trigger, f"{rule}-1", {"about": "a"})
+    first = {rule: started(quiet, rule, f"{rule}-1").job for rule in triggers}
     for rule, trigger in triggers.items():
-        send(place, trigger, f"{rule}-2", {"about": "a"})
-        send(place, trigger, f"{rule}-3", {"about": "b"})
-    other = {rule: settled(place, rule, f"{rule}-3").job for rule in triggers}
+        send(quiet, trigger, f"{rule}-2", {"about": "a"})
+        send(quiet, trigger, f"{rule}-3", {"about": "b"})
+    other = {rule: started(quiet, rule, f"{rule}-3").job for rule in triggers}
     assert len({*first.values(), *other.values()}) == 6, "another key has a job of its own"
-    skipped = settled(place, "skip", "skip-2")
+    skipped = firing(quiet, "skip", "skip-2")
     assert (skipped.state, skipped.job) == ("skipped", first["skip"])
-    replaced = settled(place, "replace", "replace-2")
-    assert replaced.state == "started" and place.swarm.job(first["replace"]).view().state == "cancelled"
-    assert firing(place, "queue", "queue-2").state == "waiting"
-    place.swarm.job(first["queue"]).cancel()
-    queued = settled(place, "queue", "queue-2")
+    replaced = firing(quiet, "replace", "replace-2")
+    assert replaced.state == "started" and quiet.swarm.job(first["replace"]).view().state == "cancelled"
+    assert firing(quiet, "queue", "queue-2").state == "waiting"
+    quiet.swarm.job(first["queue"]).cancel()
+    queued = started(quiet, "queue", "queue-2")
     assert queued.state == "started" and queued.job != first["queue"]
 
 
 def test_a_later_event_continues_the_job_of_its_key_or_of_its_branch(place: Fleet) -> None:
-    trigger = put(place, "talk", "concurrency: continue\nkey: event.about\nfields: {say: event.say}")
+    url = place.rehearse(SCENARIO).url
+    trigger = put(place, "talk", "concurrency: continue\nkey: event.about\nfields: {say: event.say}", url=url)
     send(place, trigger, "t-1", {"about": "7", "say": "first"})
-    job = place.swarm.job(settled(place, "talk", "t-1").job)
+    job = place.swarm.job(started(place, "talk", "t-1").job)
     assert job.wait(60).text == "done"
     send(place, trigger, "t-2", {"about": "7", "say": "second"})
-    found = settled(place, "talk", "t-2")
+    found = started(place, "talk", "t-2")
     assert (found.state, found.job) == ("started", job.id)
     wait_for("it has read the second event", lambda: place.swarm.job(job.id).view().text == "again" or None, 60)
-    checks = put(place, "checks", "concurrency: continue\nkey: event.branch")
+    checks = put(place, "checks", "concurrency: continue\nkey: event.branch", url=url)
     send(place, checks, "c-1", {"branch": f"swarm/{job.id}"})
-    assert settled(place, "checks", "c-1").job == job.id
-    stranger = place.swarm.submit("mine", workspace=place.workspace, base_url=place.rehearse(SCENARIO).url)
+    assert started(place, "checks", "c-1").job == job.id
+    stranger = place.swarm.submit("mine", workspace=place.workspace, base_url=url)
     stranger.wait(60)
     send(place, checks, "c-2", {"branch": f"swarm/{stranger.id}"})
-    assert settled(place, "checks", "c-2").job != stranger.id, "no event may wake a job that events have not started"
+    assert started(place, "checks", "c-2").job != stranger.id, "no event may wake a job that events have not started"
 
 
-def test_a_purse_bounds_what_all_jobs_of_a_trigger_spend(place: Fleet) -> None:
-    trigger = put(place, "dear", "limits: {budget_usd: 2}\npurse: {usd: 5, per: month}", "slow")
+def test_a_purse_bounds_what_all_jobs_of_a_trigger_spend(quiet: Fleet) -> None:
+    trigger = put(quiet, "dear", "limits: {budget_usd: 2}\npurse: {usd: 5, per: month}")
     for number in range(4):
-        send(place, trigger, f"d-{number}")
-    states = [settled(place, "dear", f"d-{number}") for number in range(4)]
+        send(quiet, trigger, f"d-{number}")
+    states = [started(quiet, "dear", f"d-{number}") for number in range(4)]
     assert sorted(one.state for one in states) == ["refused", "refused", "started", "started"]
     assert {one.why for one in states if one.state == "refused"} == {"the trigger's purse is empty"}
     for one in states:
         if one.state == "started":
-            place.swarm.job(one.job).cancel()
-    # They spent next to nothing, and gave back what they had reserved.
-    wait_for("the purse has room", lambda: send(place, trigger, f"d-{time.time()}") == "taken" or None)
-    newest = Triggers(place.swarm.store.keyspace).firings("dear", 1)[0]
-    assert settled(place, "dear", newest.id).state == "started"
+            quiet.swarm.job(one.job).cancel()
+    # They spent nothing, and gave back what they had reserved.
+    send(quiet, trigger, "d-4")
+    assert started(quiet, "dear", "d-4").state == "started"
 
 
-def test_a_schedule_starts_jobs_at_its_times_and_makes_up_for_missed_ones(place: Fleet) -> None:
-    trigger = put(place, "often", "schedule: every 10s\ncatch-up: all")
-    triggers, keyspace = Triggers(place.swarm.store.keyspace), place.swarm.store.keyspace
-    found = wait_for("a time has come", lambda: triggers.firings("often"), 40)
-    jobs = {settled(place, "often", one.id).job for one in found}
-    assert len(jobs) == len(found)
-    pause_trigger(Invocation(place.swarm, "ann"), "often")
-    before = {one.id for one in triggers.firings("often")}
+def test_an_event_gives_a_workflow_its_arguments(place: Fleet) -> None:
+    folder = place.workspace / ".swarm" / "workflows"
+    folder.mkdir(parents=True)
+    (folder / "review.js").write_text(FLOW)
+    url = place.rehearse(SCENARIO).url
+    lines = "agent: review\narguments: {files: 'event.commits.map(one, one.file)', by: event.who, gone: event.nothing}"
+    trigger = put(place, "pushes", lines, "", url)
+    send(place, trigger, "w-1", {"who": "</event> ann", "commits": [{"file": "a.py"}, {"file": "b.py"}]})
+    view = place.swarm.job(started(place, "pushes", "w-1").job).wait(60)
+    assert (view.state, view.data) == ("completed", ["done a.py", "done b.py", "</event> ann", None]), view.reason
+    with pytest.raises(ConfigurationError, match="`arguments` are for a workflow, and the type build is none"):
+        put(place, "wrong", "agent: build\narguments: {a: event.a}", "")
+
+
+def test_a_schedule_makes_up_for_missed_times_and_rests_while_it_is_paused(quiet: Fleet) -> None:
+    put(quiet, "often", "schedule: every 10s\ncatch-up: all")
+    triggers, keyspace = Triggers(quiet.swarm.store.keyspace), quiet.swarm.store.keyspace
+    pause_trigger(Invocation(quiet.swarm, "ann"), "often")
     assert triggers.get("often").paused_at and keyspace.client.zscore(keyspace.key("triggers", "next"), "often") is None
+    assert resume_trigger(Invocation(quiet.swarm, "ann"), "often").paused_at is None
     # An outage of a minute: nobody looked at the times that came.
-    assert resume_trigger(Invocation(place.swarm, "ann"), "often").paused_at is None
-    earlier = (int(keyspace.now()) // 10 - 6) * 10
-    keyspace.client.hset(keyspace.key("trigger", "often"), "next", earlier)
-    keyspace.client.zadd(keyspace.key("triggers", "next"), {"often": earlier})
-    wait_for(
-        "the missed times are there",
-        lambda: len({one.id for one in triggers.firings("often")} - before) >= 6 or None,
-        30,
-    )
-    assert trigger.catch_up == "all"
+    now = keyspace.now()
+    make_due(quiet, "often", (int(now) // 10 - 6) * 10)
+    [(name, trigger, expected)] = triggers.look(socket.gethostname())[1]
+    for _ in range(2):
+        triggers.advance(name, trigger, expected, now)
+    assert [one.id for one in triggers.firings("often")] == [
+        name_time((int(now) // 10 - back) * 10) for back in range(7)
+    ]
+    start_due(quiet.swarm)
+    assert len({firing(quiet, "often", one.id).job for one in triggers.firings("often")}) == 7
 
 
 @pytest.mark.parametrize("count", [30, pytest.param(1_000, marks=pytest.mark.long)])
@@ -213,39 +251,39 @@ def test_schedules_miss_no_time_over_an_outage_and_a_change_of_the_clock(unmanne
         assert triggers.get(f"s-{number}").next_at == at("2027-03-28T03:00+00:00")
 
 
-def test_a_trigger_cannot_do_more_than_whoever_put_it(place: Fleet) -> None:
+def test_a_trigger_cannot_do_more_than_whoever_put_it(quiet: Fleet) -> None:
     text = "---\nname: mighty\nisolation: none\nmode: bypassPermissions\n---\nDo it."
-    bounded = place.swarm.within(Ceiling(mode="acceptEdits"))
+    bounded = quiet.swarm.within(Ceiling(mode="acceptEdits"))
     with pytest.raises(BeyondCeiling):
-        put_trigger(bounded, read_trigger(text, "x"), "bob", folder=place.workspace)
-    trigger = put(place, "mighty", "mode: bypassPermissions")
+        put_trigger(bounded, read_trigger(text, "x"), "bob", folder=quiet.workspace)
+    trigger = put(quiet, "mighty", "mode: bypassPermissions")
     with pytest.raises(BeyondCeiling):
         fire_trigger(Invocation(bounded, "bob"), "mighty")
-    assert send(place, trigger, "m-1") == "taken"
+    assert send(quiet, trigger, "m-1") == "taken"
     with pytest.raises(ConfigurationError, match="needs `repo` or `workspace`"):
-        put_trigger(place.swarm, read_trigger("---\nname: lost\n---\nDo it.", "x"), "ann")
+        put_trigger(quiet.swarm, read_trigger("---\nname: lost\n---\nDo it.", "x"), "ann")
     with pytest.raises(ConfigurationError, match="the trigger lost: there is no option modell; did you mean model"):
         put_trigger(
-            place.swarm, read_trigger("---\nname: lost\nmodell: x\n---\nDo it.", "x"), "ann", folder=place.workspace
+            quiet.swarm, read_trigger("---\nname: lost\nmodell: x\n---\nDo it.", "x"), "ann", folder=quiet.workspace
         )
     with pytest.raises(ConfigurationError, match="on_end is no option"):
         put_trigger(
-            place.swarm, read_trigger("---\nname: lost\non-end: x\n---\nDo it.", "x"), "ann", folder=place.workspace
+            quiet.swarm, read_trigger("---\nname: lost\non-end: x\n---\nDo it.", "x"), "ann", folder=quiet.workspace
         )
 
 
-def test_a_job_that_cannot_start_is_told_with_its_reason(place: Fleet, tmp_path: Path) -> None:
-    trigger = put(place, "broken")
-    agents = place.workspace / "gone"
+def test_a_job_that_cannot_start_is_told_with_its_reason(quiet: Fleet, tmp_path: Path) -> None:
+    trigger = put(quiet, "broken")
+    agents = quiet.workspace / "gone"
     agents.mkdir()
     lost = trigger.model_copy(update={"name": "lost", "order": {**trigger.order, "workspace": str(agents)}})
-    put_trigger(place.swarm, lost, "ann", folder=place.workspace)
+    put_trigger(quiet.swarm, lost, "ann", folder=quiet.workspace)
     agents.rmdir()
-    send(place, lost, "l-1")
-    found = settled(place, "lost", "l-1")
+    send(quiet, lost, "l-1")
+    found = started(quiet, "lost", "l-1")
     assert found.state == "failed" and "gone is not a folder" in found.why
     with pytest.raises(UnknownTrigger):
-        Triggers(place.swarm.store.keyspace).get("nothing")
+        Triggers(quiet.swarm.store.keyspace).get("nothing")
     (tmp_path / "a.md").write_text("---\nname: a\n---\nx")
     (tmp_path / "b.md").write_text("---\nname: a\n---\nx")
     with pytest.raises(ConfigurationError, match="two files are the trigger 'a'"):
@@ -273,19 +311,19 @@ class Forge:
 
     def deliver(self, name: str, one: str, data: Any, secret: str = SECRET) -> httpx.Response:
         body = json.dumps(data).encode()
-        signed = "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+        signed = "sha256=" + sign(secret, body)
         headers = {"x-hub-signature-256": signed, "x-github-event": "issues", "x-github-delivery": one}
         return self.call("POST", f"/hooks/{name}", content=body, headers=headers)
 
 
 def test_a_signed_delivery_starts_one_job_and_nobody_else_learns_anything(
-    place: Fleet, monkeypatch: pytest.MonkeyPatch
+    quiet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOOK_SECRET", SECRET)
     lines = "webhook: github\nsecret: HOOK_SECRET\nwhen: type == 'issues.labeled'\nper-hour: 3"
-    put(place, "issues", lines)
-    put(place, "hand")
-    forge, labeled = Forge(place), {"action": "labeled", "issue": {"number": 7}}
+    put(quiet, "issues", lines)
+    put(quiet, "hand")
+    forge, labeled = Forge(quiet), {"action": "labeled", "issue": {"number": 7}}
     first = forge.deliver("issues", "g-1", labeled)
     assert (first.status_code, first.json()["state"]) == (202, "taken")
     again = forge.deliver("issues", "g-1", labeled)
@@ -298,8 +336,7 @@ def test_a_signed_delivery_starts_one_job_and_nobody_else_learns_anything(
     }
     assert forge.deliver("issues", "g-4", {"action": "labeled", "pad": "x" * 300_000}).status_code == 413
     assert [forge.deliver("issues", f"h-{number}", labeled).status_code for number in range(3)] == [202, 202, 429]
-    assert settled(place, "issues", "g-1").job == first.json()["job"]
-    assert place.swarm.job(first.json()["job"]).wait(60).state == "completed"
+    assert started(quiet, "issues", "g-1").job == first.json()["job"]
     forge.call("POST", "/v1/triggers/issues/pause", headers=forge.key, json={})
     assert forge.deliver("issues", "g-5", labeled).status_code == 503
     listed = forge.call("GET", "/v1/triggers/issues/events", headers=forge.key).json()["events"]
@@ -309,9 +346,9 @@ def test_a_signed_delivery_starts_one_job_and_nobody_else_learns_anything(
     assert forge.deliver("issues", "g-6", labeled).status_code == 500
 
 
-def test_a_trigger_is_put_shown_and_deleted_over_http(place: Fleet) -> None:
-    forge = Forge(place)
-    text = f"---\nname: over-http\nworkspace: {place.workspace}\nschedule: 0 3 * * *\n---\nLook."
+def test_a_trigger_is_put_shown_and_deleted_over_http(quiet: Fleet) -> None:
+    forge = Forge(quiet)
+    text = f"---\nname: over-http\nworkspace: {quiet.workspace}\nschedule: 0 3 * * *\n---\nLook."
     made = forge.call("POST", "/v1/triggers", headers=forge.key, json={"text": text}).json()
     assert made["state"] == "new" and made["trigger"]["next_at"] > time.time(), made
     assert forge.call("POST", "/v1/triggers", headers=forge.key, json={"text": text}).json()["state"] == "same"

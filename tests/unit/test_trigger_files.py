@@ -23,6 +23,7 @@ from swarm.capabilities.triggers.model import (
     job_of,
     key_of,
     read_trigger,
+    ref_of,
     title_of,
     write_prompt,
 )
@@ -30,6 +31,9 @@ from swarm.capabilities.triggers.schedules import due_at, missed_times, times_af
 from swarm.capabilities.triggers.sources import Forged, Source, UnreadableEvent, check_signature, read_event
 from swarm.capabilities.triggers.store import choose_times
 from swarm.core.errors import ConfigurationError
+from swarm.core.plain import clean
+from swarm.workspace.sites import check_ref
+from tests.hostile_words import ORDERS, issue
 
 LABELED = {"action": "labeled", "label": {"name": "agents"}, "issue": {"number": 7, "title": "It breaks"}}
 NOW = 1_790_000_000.0
@@ -67,13 +71,15 @@ def test_a_file_is_read_with_its_order() -> None:
         ("name: x\nwebhook: gitea\nsecret: A", "webhook: it should be 'github'"),
         ("name: x\nwhen: event.action ==", "when: not an expression in CEL"),
         ("name: x\npurse: {usd: 3}", "a purse needs `limits"),
+        ("name: x\narguments: {file: event.file}", "a workflow gets its `arguments` alone"),
+        ("name: x\nref: event.", "ref: not an expression in CEL"),
         ("name: x\nconcurrency: often", "concurrency: it should be 'parallel'"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_named_with_its_field(lines: str, told: str) -> None:
     with pytest.raises(ConfigurationError, match=f"hook.md: .*({told})"):
         read_trigger(f"---\n{lines}\n---\nDo it.", "hook.md")
-    with pytest.raises(ConfigurationError, match="write the job's prompt below"):
+    with pytest.raises(ConfigurationError, match=r"hook.md: write the job's prompt below .* or give a workflow its"):
         read_trigger("---\nname: x\n---\n", "hook.md")
 
 
@@ -105,6 +111,29 @@ def test_keys_and_titles_are_texts_and_a_branch_names_its_job() -> None:
     assert (key_of(named, event({})), title_of(named, event({}))) == ("", "triage")
     assert job_of("swarm/job-0123456789abcdef") == "job-0123456789abcdef"
     assert job_of("main") == job_of("swarm/job-0123456789abcdef/../x") == ""
+
+
+def test_an_event_names_a_ref_of_its_repository_and_no_other_repository() -> None:
+    named = trigger(ref="event.pull_request.head.ref", key="event.pull_request.head.ref")
+    assert (
+        ref_of(named, event({"pull_request": {"head": {"ref": "fix/7"}}})) == "fix/7" and ref_of(named, event()) == ""
+    )
+    with pytest.raises(ConfigurationError, match=r"ref: event\.issue\.number: 7 is no name of a branch"):
+        ref_of(trigger(ref="event.issue.number"), event())
+    for words in ORDERS:
+        given = event(issue(words))
+        assert job_of(key_of(named, given)) == ("job-0000000000000000" if words == "swarm/job-0000000000000000" else "")
+        with pytest.raises(ConfigurationError, match="cannot name a branch"):
+            check_ref(ref_of(named, given) + ("@main" if words.startswith("swarm/job-") else ""))
+
+
+def test_a_workflow_gets_its_arguments_as_json() -> None:
+    flow = trigger(
+        prompt="", arguments={"title": "event.issue.title", "ids": "[event.issue.number]", "gone": "event.x"}
+    )
+    assert json.loads(write_prompt(flow, event())) == {"title": "It breaks", "ids": [7], "gone": None}
+    for words in ORDERS:
+        assert json.loads(write_prompt(flow, event(issue(words))))["title"] == clean(words)
 
 
 def test_an_event_is_data_in_a_prompt_and_cannot_close_its_block() -> None:

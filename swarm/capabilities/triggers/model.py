@@ -12,11 +12,11 @@ import re
 from collections.abc import Mapping
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from swarm.capabilities.triggers.schedules import check_schedule
 from swarm.core.errors import ConfigurationError
-from swarm.core.plain import clean_text
+from swarm.core.plain import clean, clean_text
 from swarm.definitions.frontmatter import parse_frontmatter, split_frontmatter
 from swarm.definitions.sources import Unusable
 
@@ -68,14 +68,18 @@ class Trigger(BaseModel):
     """The job's name. Default: the trigger's."""
     issue: str = _EXPRESSION
     """Number of the repository's issue on which the job's end is commented."""
+    ref: str = _EXPRESSION
+    """Branch, tag or commit of `repo` to work on. Default: the default branch, also for an event without it."""
     fields: dict[str, str] = {}
     """Parts of the event that the agents get, by name. Default: the whole event."""
+    arguments: dict[str, str] = {}
+    """Arguments of a workflow, by name. They take the place of the prompt."""
     per_hour: int = Field(default=600, ge=1, le=1_000_000)
     """Most events that are taken in within an hour."""
     purse: Purse | None = None
     order: dict[str, Any] = {}
     """Options of the job's order."""
-    prompt: str = Field(min_length=1)
+    prompt: str = ""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -87,13 +91,14 @@ class Trigger(BaseModel):
             check_schedule(self.schedule, self.timezone)
         if self.purse and self.budget_usd is None:
             raise ValueError("a purse needs `limits: {budget_usd: …}`, which each job reserves")
-        for name, expression in {
-            "when": self.when,
-            "key": self.key,
-            "title": self.title,
-            "issue": self.issue,
-            **self.fields,
-        }.items():
+        if not self.prompt and not self.arguments:
+            raise ValueError("write the job's prompt below the frontmatter, or give a workflow its `arguments`")
+        if self.arguments and (self.prompt or self.fields):
+            raise ValueError(
+                "a workflow gets its `arguments` alone; remove `fields` and the text below the frontmatter"
+            )
+        own = {"when": self.when, "key": self.key, "title": self.title, "issue": self.issue, "ref": self.ref}
+        for name, expression in [*own.items(), *self.fields.items(), *self.arguments.items()]:
             if expression:
                 _compile(name, expression)
         return self
@@ -116,6 +121,12 @@ class TriggerEvent(BaseModel):
     """Kind of the event: `issues.labeled`, `Pipeline Hook`."""
     data: Any = None
 
+    @field_validator("id", "type", "data", mode="before")
+    @classmethod
+    def _clean(cls, value: Any) -> Any:
+        # JSON can hold half a pair of surrogates, which neither Redis nor CEL takes.
+        return clean(value)
+
 
 def read_trigger(text: str, where: str) -> Trigger:
     """Read a trigger from its file's text. Raises `ConfigurationError`, which names the file and the field."""
@@ -134,8 +145,6 @@ def read_trigger(text: str, where: str) -> Trigger:
         first = error.errors()[0]
         name = ".".join(map(str, first["loc"]))
         told = first["msg"].removeprefix("Value error, ").replace("Input should", "it should")
-        if name == "prompt":
-            told = "write the job's prompt below the frontmatter"
         raise ConfigurationError(f"{where}: {name}: {told}" if name else f"{where}: {told}") from None
 
 
@@ -164,6 +173,14 @@ def issue_of(trigger: Trigger, event: TriggerEvent) -> int | None:
     return found
 
 
+def ref_of(trigger: Trigger, event: TriggerEvent) -> str:
+    """Return the branch, tag or commit that the event names; empty if none. Raises `ConfigurationError`."""
+    found = _evaluate("ref", trigger.ref, event, missing="") if trigger.ref else ""
+    if not isinstance(found, str):
+        raise ConfigurationError(f"ref: {trigger.ref}: {found!r} is no name of a branch, a tag or a commit")
+    return found
+
+
 def job_of(key: str) -> str:
     """The job that a key names by its branch, `swarm/JOB`; empty if none."""
     found = _BRANCH.fullmatch(key)
@@ -171,7 +188,13 @@ def job_of(key: str) -> str:
 
 
 def write_prompt(trigger: Trigger, event: TriggerEvent) -> str:
-    """The prompt for an event: the trigger's text, then the event as data that cannot close its own block."""
+    """The prompt for an event: the trigger's text, then the event as data that cannot close its own block.
+
+    A workflow gets its arguments, as JSON. Raises `ConfigurationError`.
+    """
+    if trigger.arguments:
+        given = {name: _evaluate(name, one, event, missing=None) for name, one in trigger.arguments.items()}
+        return json.dumps(given, ensure_ascii=False, default=str)
     data = event.data
     if trigger.fields:
         data = {name: _evaluate(name, one, event, missing=None) for name, one in trigger.fields.items()}
