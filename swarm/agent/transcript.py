@@ -120,7 +120,7 @@ class Narrator:
         )
 
     def _mail(self, entry: e.Mail) -> Item:
-        return Item(kind="mail", title="mail", parts=read_messages(entry.text))
+        return Item(kind="mail", title="mail", parts=read_messages(entry.text), facts={"ids": entry.ids})
 
     def _exchanged(self, entry: e.Exchanged) -> Item:
         title = f"sent to {entry.to}" if entry.to else "read by the program"

@@ -19,6 +19,7 @@ SECTIONS = {
         "map": "map:map_lines",
         "maps": "maps:maps",
         "attach": "attach:attach",
+        "acp": "acp:acp",
         "top": "top:top",
         "jobs": "jobs:list_jobs",
         "tree": "jobs:show_tree",

@@ -11,7 +11,7 @@ from swarm.client.swarm import Job, Swarm
 from swarm.core.errors import ConfigurationError, UnknownAgent, UnknownQuestion
 from swarm.core.settings import load_settings
 from swarm.local.redis_server import read_redis_status
-from swarm.local.stack import temporary_stack
+from swarm.local.stack import temporary_stack, up
 from swarm.store.questions import Question
 
 _SHOWN_MATCHES = 4
@@ -29,6 +29,12 @@ def open_swarm() -> Iterator[Swarm]:
         swarm = Swarm(settings, tell=print_note)
         swarm.store.ping()
         yield swarm
+
+
+def see_to_workers(swarm: Swarm) -> None:
+    """Start a worker if the swarm is local and has none."""
+    if swarm.settings.redis_url is None and not swarm.workers():
+        up(swarm.settings, workers=1)
 
 
 def find_job(swarm: Swarm, text: str | None, *, archived: bool = False) -> Job:

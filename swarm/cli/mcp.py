@@ -13,6 +13,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from swarm.capabilities.mcp.pins import Pin
+from swarm.cli.lookup import see_to_workers
 from swarm.cli.mcp_logins import log_in, log_out, make_finder, read_states
 from swarm.cli.options import JsonOption, WorkspaceOption, takes
 from swarm.cli.output import one_line, print_json, print_line, print_note, show_number
@@ -258,19 +259,13 @@ def serve(
         may = tuple(known for known in SCOPES if known in (scope or SCOPES))
         below = Ceiling(workspaces=tuple(find_workspace(one) for one in only or ()))
         local = None if http else ApiKey(name="mcp", scopes=may, ceiling=below, created_at=0)
-        server = FleetServer(swarm, folder, local=local, ready=lambda: _see_to_workers(swarm))
+        server = FleetServer(swarm, folder, local=local, ready=lambda: see_to_workers(swarm))
         if not http:
             serve_stdio(server)
             return
         import uvicorn
 
         uvicorn.run(make_http(server, swarm, host), host=host, port=port, log_level="info", timeout_graceful_shutdown=2)
-
-
-def _see_to_workers(swarm: Swarm) -> None:
-    """Start a worker if the swarm is local and has none."""
-    if swarm.settings.redis_url is None and not swarm.workers():
-        up(swarm.settings, workers=1)
 
 
 def _describe(server: Server) -> dict[str, Any]:
