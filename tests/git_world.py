@@ -21,7 +21,7 @@ JOB, AGENT = "job-1", "agent-1"
 def sh(folder: Path, command: str, *, known: bool = True) -> str:
     """Run a script in a folder; `known` says that Git knows who commits."""
     who = {"GIT_AUTHOR_NAME": "p", "GIT_AUTHOR_EMAIL": "p@x", "GIT_COMMITTER_NAME": "p", "GIT_COMMITTER_EMAIL": "p@x"}
-    given = {**os.environ, **(who if known else {}), "GIT_CONFIG_GLOBAL": "/dev/null"}
+    given = {**os.environ, **(who if known else {}), "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
     done = subprocess.run(["sh", "-ec", command], cwd=folder, env=given, capture_output=True, text=True)
     assert done.returncode == 0, (command, done.stdout, done.stderr)
     return done.stdout

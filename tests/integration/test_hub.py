@@ -131,7 +131,7 @@ def test_nothing_is_done_without_the_token(hub: HubProcess, tmp_path: Path, toke
         "GET /jobs/../j.git/info/refs?service=git-upload-pack",
         "GET /jobs/%2e%2e/j.git/info/refs?service=git-upload-pack",
         "GET /jobs/.new-1.git/info/refs?service=git-upload-pack",
-        "GET /a/b/c/d/j.git/info/refs?service=git-upload-pack",
+        "GET /a/b/c/d/e/j.git/info/refs?service=git-upload-pack",
         "GET /jobs/j.git/x.git/info/refs?service=git-upload-pack",
         "GET //jobs/j.git/info/refs?service=git-upload-pack",
         "GET /jobs/j.git/info/refs\n?service=git-upload-pack",

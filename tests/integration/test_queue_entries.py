@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import Any
 
 import pytest
@@ -164,9 +164,11 @@ def test_a_message_is_taken_with_one_command_and_recorded_nowhere(fleet: Fleet) 
         heard = monitor.listen()
         assert fleet.submit("TREE depth=0 fanout=0 steps=0", server).wait(30).state == "completed"
         client.echo("that was all")
-        commands = list(takewhile(lambda said: "that was all" not in said, (each["command"] for each in heard)))
-    assert [said for said in commands if said.startswith("BRPOP")]
-    assert not [said for said in commands if "unacked" in said or said.startswith("MULTI")]
+        said = (each["command"] for each in heard)
+        commands = list(takewhile(lambda each: "that was all" not in each, said))
+        # A worker may be slow to ask for its next message.
+        assert any(each.startswith("BRPOP") for each in chain(commands, said))
+    assert not [each for each in commands if "unacked" in each or each.startswith("MULTI")]
 
 
 def test_a_process_sends_its_messages_with_one_client(fleet: Fleet) -> None:

@@ -84,7 +84,8 @@ def own_modules(one: Capability) -> set[str]:
     """The modules of other layers that belong to a capability."""
     commands = {home.partition(":")[0] for entries in one.commands.values() for home in entries.values()}
     named = {one.acts, one.reads, *(home.partition(":")[0] for home in (one.panels, one.routes))} - {""}
-    return {f"swarm.cli.{module}" for module in commands} | named
+    checks = {one.check.partition(":")[0]} - {""}
+    return {f"swarm.cli.{module}" for module in commands | checks} | named
 
 
 OWN = {name: own_modules(capabilities()[name]) for name in OPTIONAL}
