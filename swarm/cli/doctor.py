@@ -19,12 +19,12 @@ import typer
 
 from swarm.agent.hosts import compare_hosts, most_common
 from swarm.agent.needs import Has, Needs, find_differing, find_files_lack
-from swarm.capabilities.harnesses.programs import KNOWN, find_programs
 from swarm.cli.options import JsonOption
 from swarm.cli.output import output_console, print_json, show_number
 from swarm.cli.tables import Column, Listing
 from swarm.client.swarm import Swarm
 from swarm.client.upgrade import check_upgrade
+from swarm.core.capabilities import capabilities, load
 from swarm.core.errors import ConfigurationError, SwarmError
 from swarm.core.release import FORMAT, VERSION
 from swarm.core.settings import Settings, load_settings
@@ -109,7 +109,7 @@ def run_checks(settings: Settings) -> list[Check]:
         _check_callbacks,
         check_archive,
         _check_tools,
-        _check_harnesses,
+        *(load(f"swarm.cli.{one.check}") for one in capabilities().values() if one.check),
         _check_servers,
     ]
     return [*(check(settings) for check in checks), *_check_exposures(settings)]
@@ -371,16 +371,6 @@ def _check_tools(settings: Settings) -> Check:
     differ = [f"{name} has several versions on the fleet" for name in differing]
     remedy = "correct these tools, or install one package version on all workers"
     return Check("own tools", False, "; ".join([*faults, *differ]), remedy, needed=False)
-
-
-def _check_harnesses(settings: Settings) -> Check:
-    """Check which other coding agents a worker of this machine could run."""
-    found = find_programs(settings.harnesses)
-    here = ", ".join(f"{name} {program.version}".strip() for name, program in found.items()) or "none"
-    missing = [f"{name}: {known.install}" for name, known in KNOWN.items() if name not in found]
-    if not found or getattr(choose_backend(settings.sandbox), "name", "") == "bubblewrap":
-        return Check("harnesses", not missing, here, "; ".join(missing), needed=False)
-    return Check("harnesses", False, f"{here}, but without bubblewrap none can run", "install bubblewrap", needed=False)
 
 
 def _check_servers(settings: Settings) -> Check:

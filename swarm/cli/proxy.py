@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from swarm.capabilities.harnesses.alone import LONE, LoneGateway
-from swarm.cli.output import print_note, show_cost
+from swarm.cli.output import print_line, print_note, show_cost
 from swarm.client.order import Order
 from swarm.client.preparation import prepare_order
 from swarm.client.swarm import Swarm
@@ -120,7 +120,7 @@ def _begin(lone: LoneGateway, command: list[str], over: threading.Event, codes: 
     }
     if not command:
         for name, value in variables.items():
-            print(f"export {name}={value}", flush=True)
+            print_line(f"export {name}={value}")
         print_note("serving; Ctrl-C ends it")
         return
 

@@ -71,6 +71,8 @@ class Capability(NamedTuple):
     """`module:function` of `swarm.api` that gives routes of the HTTP server besides operations, from a `Swarm`."""
     commands: Mapping[str, Mapping[str, str]] = {}
     """Commands by section: name → `module:function` of `swarm.cli`."""
+    check: str = ""
+    """`module:function` of `swarm.cli` with its check of a machine, for `swarm doctor`."""
     panels: str = ""
     """`module:name` of its panels of the page, a tuple in `swarm.web.panels`."""
 

@@ -7,5 +7,6 @@ from swarm.core.capabilities import Capability, StepRow
 CAPABILITY = Capability(
     steps=(StepRow("harness", "swarm.capabilities.harnesses.step:HarnessStep", ("spec.definition.harness",)),),
     worker="swarm.capabilities.harnesses.worker:HarnessesOfWorker",
+    check="harness_check:check_harnesses",
     commands={"Jobs": {"proxy": "proxy:proxy"}},
 )
