@@ -297,7 +297,7 @@ class AcpClient(Adapter):
         call_id = self._later.pop(0)
         self._journal(call_id)
         if call_id in self._asked:
-            self.run.decide(self._calls[call_id].as_call())
+            self.run.decisions.decide(self._calls[call_id].as_call())
 
     # -- its questions --------------------------------------------------------------------------------------------
 
@@ -308,7 +308,7 @@ class AcpClient(Adapter):
         self._asked[call_id] = message
         self._journal(call_id)
         if call_id in self._journaled:
-            self.run.decide(self._journaled_call(call_id))
+            self.run.decisions.decide(self._journaled_call(call_id))
         self._settle()
 
     def _journaled_call(self, call_id: str) -> Block:

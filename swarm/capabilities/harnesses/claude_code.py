@@ -124,7 +124,7 @@ class ClaudeCode(Adapter):
             "input": told.get("tool_input") or {},
         }
         if child and told.get("hook_event_name") == "PreToolUse":
-            allowed, reason = self.run.judge_child(call)
+            allowed, reason = self.run.decisions.judge_child(call)
             self._decide(told, "allow" if allowed else "deny", reason)
         elif child:
             self.run.answer_hook(told, {})
@@ -132,7 +132,7 @@ class ClaudeCode(Adapter):
             return False
         elif told.get("hook_event_name") == "PreToolUse":
             self._asked[call_id] = told
-            self.run.decide(call)
+            self.run.decisions.decide(call)
         else:
             response, error = told.get("tool_response"), told.get("error")
             started = str(response.get("agentId") or "") if isinstance(response, dict) else ""

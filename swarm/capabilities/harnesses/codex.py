@@ -121,7 +121,7 @@ class Codex(Adapter):
         call = _as_call(call_id, str(told.get("tool_name")), told.get("tool_input"))
         self._asked[call_id] = told
         self.run.note_reply([*self._take_words(), call], "tool_use")
-        self.run.decide(call, paths=_paths_of(call))
+        self.run.decisions.decide(call, paths=_paths_of(call))
         return True
 
     def answer(self, call_id: str, allowed: bool, reason: str) -> None:

@@ -21,27 +21,24 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from swarm.agent.entries import Answered, Assistant, Finished, ModelFailed, ToolFinished, ToolStarted
-from swarm.agent.harnesses import ALLOWED, ALONE, BEGUN_BEFORE, NOT_OF_CHILDREN, find_put_off, plan_prompt
+from swarm.agent.entries import Assistant, Finished, ModelFailed, ToolFinished
+from swarm.agent.harnesses import plan_prompt
 from swarm.agent.history import LOST
 from swarm.capabilities.harnesses import inside
 from swarm.capabilities.harnesses.adapter import HOME, PORT, Adapter
+from swarm.capabilities.harnesses.decisions import CallDecisions, has_effects
 from swarm.capabilities.harnesses.gateway import Gateway
 from swarm.capabilities.harnesses.kinds import make_adapter
 from swarm.capabilities.harnesses.programs import FoundProgram, find_programs
 from swarm.capabilities.harnesses.request_budget import RequestBudget, UnreportedCharges, describe_limit
 from swarm.capabilities.harnesses.session import Session
-from swarm.capabilities.harnesses.step import canonical
-from swarm.capabilities.harnesses.store import HarnessStore
 from swarm.core.errors import AgentCancelled, ConfigurationError, Interrupted, NotOwner, ToolError
 from swarm.core.log import EventLog
 from swarm.core.usage import Counters
-from swarm.definitions.tools import Kind, row_of
 from swarm.mailbox import write_out
 from swarm.models import Block
 from swarm.models.catalogue import resolve_model
@@ -50,7 +47,6 @@ from swarm.permissions.sandbox import choose_backend
 from swarm.runtime.steps import Again, Turn
 from swarm.runtime.token_stream import TokenStream
 from swarm.runtime.wait import is_out_of_time
-from swarm.store.questions import Ask
 from swarm.tools import Hold, ToolContext
 from swarm.tools.outputs import fit
 from swarm.tools.processes import CommandInput, ProcessResult, RunningCommand, scratch_folder
@@ -71,7 +67,6 @@ _LONGEST_LINE = 32 << 20
 _MOST_OUTPUT_BYTES = 1 << 40
 _ERROR_CHARACTERS = 1_000
 _NOT_TOLD = "(Its result was not told.)"
-_STRICT = ("deny", "ask", "allow")
 _ERRORS, _SOCKET = ".errors", "gateway"
 
 
@@ -105,14 +100,6 @@ class AtBoundary:
     """The program has asked for a further reply, and is held there: nothing of it is under way."""
 
 
-class HeldQuestion(NamedTuple):
-    """A question that keeps the program waiting."""
-
-    call: Block
-    until: float
-    """The end of its wait, by the monotonic clock."""
-
-
 _Heard = HookCall | OutputLine | OutputEnd | AgentTrouble | AtBoundary
 
 
@@ -133,22 +120,19 @@ class HarnessRun:
         self._hooks: dict[int, HookCall] = {}
         """Hooks whose answers are awaited, by the identity of their input."""
         self._early: list[tuple[float, HookCall]] = []
-        self._held: HeldQuestion | None = None
-        self._granted: list[tuple[str, Any]] = []
-        """Calls that a person has allowed and the program must make again."""
         self._words: TokenStream | None = None
         self._watched = False
-        self._put_off = False
         self._began = time.monotonic()
         self._input: CommandInput | None = None
         self._result: ProcessResult | None = None
         """How the program ended."""
-        self._session: Session | None = None
+        self.session: Session | None = None
         self._leaves = ""
         """Why the agent gives its process back."""
         self._budget = RequestBudget(self.segment, self._models(), most_requests=self._turns_left())
         self._gateway = Gateway(self._budget, self._on_hook, lambda error: self._heard.put(AgentTrouble(error)))
         self.adapter: Adapter = make_adapter(harness.kind, self)
+        self.decisions = CallDecisions(self)
 
     def _models(self) -> dict[str, str]:
         vendors = self.segment.settings.vendors
@@ -171,12 +155,12 @@ class HarnessRun:
     @property
     def session_id(self) -> str:
         """The program's own name of its session; empty before it has one."""
-        return self._session.name if self._session is not None else ""
+        return self.session.name if self.session is not None else ""
 
     @session_id.setter
     def session_id(self, name: str) -> None:
-        if self._session is not None:
-            self._session.keep_name(name)
+        if self.session is not None:
+            self.session.keep_name(name)
 
     def tell_everything(self) -> str:
         """Return the prompt for a program that has lost its session."""
@@ -234,7 +218,7 @@ class HarnessRun:
         given = scratch_folder(context).resolve() / "given"
         shutil.rmtree(given, ignore_errors=True)
         make_private_folder(given, remedy="end the job")
-        self._session = session
+        self.session = session
         resumes = self.history.turns > 0 and session.restore()
         transcript = session.text() if resumes else ""
         prompt = self._plan(transcript, fresh=not resumes)
@@ -274,7 +258,7 @@ class HarnessRun:
             version=program.version,
             resumes=resumes,
         )
-        self._tell(f"{self.harness.kind} {program.version}".strip())
+        self.tell(f"{self.harness.kind} {program.version}".strip())
         threading.Thread(target=self._read, args=(running,), name="harness-output", daemon=True).start()
         try:
             self.adapter.begin(prompt)
@@ -287,10 +271,7 @@ class HarnessRun:
         """Return the prompt, and give calls that a person has allowed to the program to be made again, if it must."""
         continues = self.adapter.continues(transcript)
         if not continues:
-            for call in find_put_off(self.history):
-                if call["id"] in self.history.pending and self.history.answers[call["id"]].allowed:
-                    self._granted.append((call["name"], call["input"]))
-                    self.journal.append_results([ToolFinished(tool_use_id=call["id"], text=ALLOWED)])
+            self.decisions.grant_allowed()
         holds, lacking = transcript.__contains__, self.adapter.lacking
         return plan_prompt(self.history, holds, fresh=fresh, continues=continues, lacking=lacking)
 
@@ -347,7 +328,7 @@ class HarnessRun:
                 continue
             looked = time.monotonic()
             self._retry_early()
-            self._look_at_question()
+            self.decisions.look_at_question()
             if is_out_of_time(self.segment):
                 return
 
@@ -394,7 +375,7 @@ class HarnessRun:
     def note_reply(self, content: list[Block], stop_reason: str) -> None:
         """Journal a whole reply with all charges until now."""
         for call_id in list(self.history.pending):
-            has_run = call_id in self.history.tools_started or not self._has_effects(self.history.pending[call_id])
+            has_run = call_id in self.history.tools_started or not has_effects(self.history.pending[call_id])
             self.note_result(call_id, *((_NOT_TOLD, False) if has_run else (self.adapter.lacking, True)))
         spent = self._budget.take("")
         if self._words is not None:
@@ -425,7 +406,7 @@ class HarnessRun:
             is_error=is_error,
             **spent.fields(),
         )
-        had_effects = self._has_effects(call)
+        had_effects = has_effects(call)
         if had_effects:
             for step in self.parts.steps:
                 result = step.after_call(call, result)
@@ -435,10 +416,6 @@ class HarnessRun:
                 step.noted()
         if child:
             self._budget.renew()
-
-    @staticmethod
-    def _has_effects(call: Block) -> bool:
-        return row_of(canonical(call)["name"]).kind is not Kind.LOOK
 
     def _flush_charges(self) -> None:
         """Journal the cost of requests whose replies no entry holds."""
@@ -454,102 +431,9 @@ class HarnessRun:
             if lost:
                 self.journal.append(lost, settle=self._budget.is_limited, reported=spent.names)
 
-    def _tell(self, activity: str) -> None:
+    def tell(self, activity: str) -> None:
+        """Show watchers what the program does."""
         self.segment.store.events.show_activity(self.segment.claim, activity)
-
-    # -- decisions about calls ------------------------------------------------------------------------------------
-
-    def judge_child(self, call: Block) -> tuple[bool, str]:
-        """Judge a call of the program's own agent, which can ask no one."""
-        verdict = self.parts.approvals.judge(canonical(call))
-        return verdict.action == "allow", verdict.reason if verdict.action == "deny" else NOT_OF_CHILDREN
-
-    def decide(self, call: Block, paths: Sequence[str] = ()) -> None:
-        """Decide about a call that the program is about to make; the adapter gets the answer, perhaps later.
-
-        `paths` are all files that it changes, if more than one: the strictest judgement holds.
-        """
-        call_id = call["id"]
-        if call_id in self.history.tools_started or call_id not in self.history.pending:
-            known = self.history.known_result(call_id) or {}
-            self.adapter.answer(call_id, False, str(known.get("content") or "") or BEGUN_BEFORE)
-            return
-        if (grant := (call["name"], call["input"])) in self._granted:
-            self._granted.remove(grant)
-            self.journal.append([Answered(tool_use_id=call_id, allowed=True)])
-        self._apply(self._strictest(call, paths))
-
-    def _strictest(self, call: Block, paths: Sequence[str]) -> Block:
-        """Return the call as one about the file that is judged most strictly."""
-        about = [{**call, "input": {**call["input"], "file_path": path}} for path in paths]
-        return min(
-            about, key=lambda one: _STRICT.index(self.parts.approvals.judge(canonical(one)).action), default=call
-        )
-
-    def _apply(self, call: Block) -> bool:
-        """Apply the decision about a call, if there is one; else see to its question. Returns whether it is decided."""
-        call_id, approvals = call["id"], self.parts.approvals
-        decision = approvals.decide_outside(canonical(call))
-        if decision.question is None:
-            results = sum(isinstance(entry, ToolFinished) for entry in decision.settled)
-            if decision.settled:
-                self.journal.append(decision.settled, counters=Counters(tools=results))
-            for denied, why in decision.denied:
-                self.segment.store.events.emit(
-                    self.spec.job_id, "denied", self.spec.agent_id, call=describe_call(denied), why=why
-                )
-            if decision.run:
-                self._begin_call(call)
-                self.adapter.answer(call_id, True, "")
-            else:
-                text = next(entry.text for entry in decision.settled if isinstance(entry, ToolFinished))
-                self.adapter.answer(call_id, False, text)
-            return True
-        if self._held is None:
-            self._see_to_question(call, decision.question[1])
-        return False
-
-    def _see_to_question(self, call: Block, ask: Ask) -> None:
-        """Keep the program waiting for a while, or have it put the call off."""
-        hold = self.harness.question_hold
-        if hold <= 0 or self._held is not None:
-            self._put_off_or_refuse(call)
-            return
-        steps = HarnessStore(self.segment.store.keyspace, self.segment.claim)
-        self.segment.publish(steps.ask(self.parts.approvals.question_id(call), ask))
-        self._tell(f"asks: {ask.title}")
-        self._held = HeldQuestion(call, time.monotonic() + hold)
-
-    def _look_at_question(self) -> None:
-        held = self._held
-        if held is None:
-            return
-        if self._apply(held.call):
-            self._held = None
-        elif time.monotonic() > held.until:
-            self._held = None
-            self._put_off_or_refuse(held.call)
-
-    def _put_off_or_refuse(self, call: Block) -> None:
-        """Have the program put a call off. It can do that with the only call of a reply; the model must make any other again."""
-        if all(one == call["id"] for one in self.history.pending):
-            self._put_off = True
-            self.adapter.put_off(call["id"])
-            return
-        self.segment.store.questions.expire(self.parts.approvals.question_id(call))
-        self.journal.append_results([ToolFinished(tool_use_id=call["id"], text=ALONE, is_error=True)])
-        self.adapter.answer(call["id"], False, ALONE)
-
-    def _begin_call(self, call: Block) -> None:
-        """Journal that a call with effects begins, before it does."""
-        if not self._has_effects(call):
-            return
-        if self._session is not None and self.adapter.keeps_each_call:
-            # Its own record of the reply goes first, or it would make the call again.
-            self._session.keep()
-        self.journal.append([ToolStarted(tool_use_id=call["id"])], activity=describe_call(call))
-        for step in self.parts.steps:
-            step.before_call(call)
 
     # -- the end --------------------------------------------------------------------------------------------------
 
@@ -576,7 +460,7 @@ class HarnessRun:
             return Finished(state="failed", text=text, reason=describe_limit(self._budget.empty), stopped_at=limit)
         if self._leaves:
             return Again(self._leaves)
-        if self._put_off or self.adapter.has_answered or self._budget.closed is not None:
+        if self.decisions.put_off or self.adapter.has_answered or self._budget.closed is not None:
             return None
         if result.timed_out:
             reason = f"{self.harness.kind} was ended after {self._limit_seconds():g} s, its time limit"
