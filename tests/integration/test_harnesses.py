@@ -1,11 +1,12 @@
 """Other coding agents in the tree: rules, questions, money and files, with a strict stand-in for Claude Code's program.
 
 Tests of swarm/capabilities/harnesses/adapter.py, swarm/capabilities/harnesses/claude_code.py,
-swarm/capabilities/harnesses/gateway.py, swarm/capabilities/harnesses/inside.py, swarm/capabilities/harnesses/kinds.py,
+swarm/capabilities/harnesses/decisions.py, swarm/capabilities/harnesses/gateway.py,
+swarm/capabilities/harnesses/inside.py, swarm/capabilities/harnesses/kinds.py,
 swarm/capabilities/harnesses/request_budget.py, swarm/capabilities/harnesses/run.py,
 swarm/capabilities/harnesses/session.py, swarm/capabilities/harnesses/step.py,
 swarm/capabilities/harnesses/store.py, swarm/capabilities/harnesses/worker.py,
-swarm/capabilities/harnesses/alone.py, swarm/cli/proxy.py.
+swarm/capabilities/harnesses/alone.py, swarm/cli/harness_check.py, swarm/cli/proxy.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the program of a harness may do: a decision about each of its calls, by our rules, modes and hooks, or a person's answer."""
+"""Decide about each call of a harness: by the rules, modes and hooks of its job, or by a person's answer."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class CallDecisions:
         self._held = HeldQuestion(call, time.monotonic() + hold)
 
     def look_at_question(self) -> None:
-        """Apply the answer to the question that keeps the program waiting, if there is one; end the wait when it is over."""
+        """Apply the answer to the question that keeps the program waiting, if there is one; else end a wait that has lasted too long."""
         held = self._held
         if held is None:
             return
