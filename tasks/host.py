@@ -1,4 +1,4 @@
-"""The state of this worker's host, and its faults. With a fault a worker takes no agents and hands over those that it has.
+"""The state of this worker's host, and its faults. With a fault a worker takes no agents and hands over its own.
 
 The main process finds the state out; its children read it, and note faults that only they see.
 """

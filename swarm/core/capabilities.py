@@ -1,7 +1,7 @@
 """The table of capabilities. Without its row in `TABLE` and its folder, an optional one does not exist for any other code.
 
 A row is the name of a folder of `swarm/capabilities`, whose `__init__` says what the capability offers, as a `Capability`. It imports
-nothing heavy: the parts are named as `module:name` and imported by those who use them. Layers above and below read this table; no
+nothing heavy: the parts are named as `module:name` and imported by their users. Layers above and below read this table; no
 other code imports an optional capability, except modules that a capability names.
 """
 

@@ -62,7 +62,7 @@ class Reply(BaseModel, frozen=True):
 
 
 class Told(BaseModel, frozen=True):
-    """What the beginning of a reply tells of its usage."""
+    """The usage that the beginning of a reply tells."""
 
     model: str
     usage: Usage

@@ -69,7 +69,7 @@ class Encoder:
     def encode(self, request: ModelRequest, *, max_output: int) -> bytes:
         """Encode a streaming request's body. Raises `ValueError` or `TypeError` for invalid JSON."""
         if request.facts.lacks:
-            # Requests of the few servers that refuse a part are made anew each time.
+            # Requests of the few servers that refuse a part are made again each time.
             return _encode(fit({**_whole(request, max_output), "stream": True}, request.facts))
         if request.messages is not self._messages:
             self._begin(request.messages)

@@ -72,7 +72,7 @@ _NAMES: dict[Part, str] = {
     "tool_choice": r"\btool_choice\b",
 }
 _NEAR = r"[^{}]{0,40}?"
-"""Between a part and the words that refuse it. What is farther off may be a quotation of the request."""
+"""Between a part and the words that refuse it. Words farther off may be a quotation of the request."""
 _PARTS: dict[Part, re.Pattern[str]] = {
     part: re.compile(rf"{name}{_NEAR}{_REFUSED}|{_REFUSED}{_NEAR}{name}", re.I) for part, name in _NAMES.items()
 }

@@ -1,6 +1,6 @@
 """Requests that another program encoded, passed on to a model's server: three wire formats, read only as far as a bill needs it.
 
-The bytes of a reply are passed on unchanged, in any format. Of a request the model's name and the bound of the reply are written anew.
+The bytes of a reply are passed on unchanged, in any format. Of a request the model's name and the bound of the reply are written again.
 """
 
 from __future__ import annotations

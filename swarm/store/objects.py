@@ -17,7 +17,7 @@ class JobObjects:
 
     def put(self, job_id: str, content: Content) -> str:
         """Store an object of a job; returns its digest."""
-        # First the note, so that a crash leaves nothing that nobody deletes.
+        # First the note, so that a crash leaves nothing that is never deleted.
         self._keyspace.run("hold_objects", job_id, "")
         return self._objects.put(job_id, content)
 

@@ -133,7 +133,7 @@ class ToolContext:
     """The root that no path may leave; absolute and resolved."""
     outputs: Outputs
     most: Most = field(default_factory=Most)
-    """Bounds of what the job's agents share."""
+    """Bounds of the files and texts that the job's agents share."""
     generation: int = 0
     """Generation of the agent's claim; 0 without a claim."""
     folders: tuple[Path, ...] = ()

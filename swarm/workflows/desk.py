@@ -73,7 +73,7 @@ class Desk:
     dropped: list[str] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     proven: bool = False
-    """The program repeats what it did before, and what was not refused then."""
+    """The program repeats its earlier calls, of which none was refused."""
     allowances: dict[str, float] = field(default_factory=dict)
     """Dollars of each allowance that the program has given, by name."""
     used: dict[str, float] = field(default_factory=dict)

@@ -202,7 +202,7 @@ class Flow:
     # -- people, events, time -------------------------------------------------------------------------------
 
     async def ask(self, question: str, *, choices: Sequence[str] = (), timeout: Seconds = None) -> str:
-        """Ask the job's person. Raises `CallFailed` if nobody answers, and `TimeoutError`."""
+        """Ask the job's person. Raises `CallFailed` without an answer, and `TimeoutError`."""
         return await self._call_within(timeout, QUESTION, {"question": question, "options": list(choices)})
 
     async def event(self, key: str, *, timeout: Seconds = None) -> str:

@@ -1,7 +1,7 @@
 """`claudeMdExcludes` of settings files: instruction files that agents are not given.
 
 A person's own settings apply to every file except the administrator's. A workspace's settings apply only to files of its repository, so
-they cannot hide what the person has written.
+they cannot hide words of the person.
 """
 
 from __future__ import annotations

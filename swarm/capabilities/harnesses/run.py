@@ -432,7 +432,7 @@ class HarnessRun:
                 self.journal.append(lost, settle=self._budget.is_limited, reported=spent.names)
 
     def tell(self, activity: str) -> None:
-        """Show watchers what the program does."""
+        """Show watchers the activity of the program."""
         self.segment.store.events.show_activity(self.segment.claim, activity)
 
     # -- the end --------------------------------------------------------------------------------------------------

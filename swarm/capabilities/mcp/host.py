@@ -1,7 +1,7 @@
 """A host's broker, for its workers and commands.
 
 A worker imports nothing of the protocol: it uses its host's broker, which the first call starts. So does `probe`: it starts a server as a
-worker would for an agent, reads what it offers, and ends it.
+worker would for an agent, reads its offer, and ends it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def end_servers(settings: Settings, **of: str) -> None:
 
 
 class ServersOfWorker(WorkerPart):
-    """A worker's offer to run MCP servers, and its care for those that a dead worker left."""
+    """A worker's offer to run MCP servers, and its care for servers that a dead worker left."""
 
     def offers(self) -> Mapping[str, str]:
         """The servers that this worker can run."""
@@ -84,7 +84,7 @@ def _has_ended(store: Store, job_id: str) -> bool:
 
 
 def probe(server: Server, workspace: Path, settings: Settings, find_login: FindLogin, *, network: bool) -> Pin:
-    """Start a server and return what it offers.
+    """Start a server and return its offer.
 
     A process has the sandbox of agents' commands in the workspace, and the network only with `network`. Raises `ToolError` or
     `MissingVariables` if the server cannot be used; `ConfigurationError` if the MCP extra is not installed.

@@ -1,7 +1,7 @@
 """Revert what one job wrote into all memory stores: its lines, pages, deletions and renames only.
 
 A page's versions are woven into one: each line knows the job that added it and the job that removed it. The reverted page omits the lines
-that the job added, and restores those that only it removed.
+that the job added, and restores lines that only it removed.
 """
 
 from __future__ import annotations

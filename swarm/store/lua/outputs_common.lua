@@ -90,7 +90,7 @@ function outputs.free(most)
   for _, id in ipairs(redis.call('ZRANGE', P .. ':freeable', 0, most - 1)) do
     redis.call('ZREM', P .. ':freeable', id)
     local job, kept = fields(id, 'job', 'output_bytes')
-    -- An expired job's outputs expire, too. What is here of an archived job is on its way, and the archive refers to its objects.
+    -- An expired job's outputs expire, too. An archived job's outputs here are on their way, and the archive refers to its objects.
     if job and has_ended(id) and jobs.is_there(job) and not archive.holds(job) then
       for _, body in ipairs(redis.call('HVALS', P .. ':bodies:' .. id)) do
         local bytes, address = body:match('^(%d+) (.*)$')

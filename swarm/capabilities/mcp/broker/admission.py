@@ -146,7 +146,7 @@ class _StoredLogin:
 
 
 def describe_login(seal: Seal, granted: Granted) -> Login:
-    """Seal what was granted, as Redis keeps it."""
+    """Seal a grant, as Redis keeps it."""
     renewable = bool(granted.get("machine") or granted["tokens"].get("refresh_token"))
     return Login(sealed=seal.close(granted), made_at=time.time(), expires_at=granted["expires_at"], renewable=renewable)
 

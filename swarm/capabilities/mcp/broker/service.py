@@ -8,7 +8,7 @@ A connection carries one request at a time, a line of JSON `{"do": …}`. The an
     resources | read uri | prompts | prompt name, given                → result | failed, why
     offer  key, known              → about | same: whether the tools are those of the known offer
     end    job? owner? workspace?  → ended: number of servers
-    state                          → servers: those that run
+    state                          → servers that run
 
 A worker that hangs up ends its call. A call that asks (`asked` with `held`) is kept for `hold` seconds: a request with its ticket and
 `answers` continues it.
