@@ -99,8 +99,8 @@ class Settings(BaseSettings):
     summary_seconds: float = Field(default=30.0, gt=0)
     """Shortest interval between progress lines about an agent, if requested (`swarm run --summaries`)."""
     vendors: dict[str, str] = {}
-    """Servers of OpenAI's Chat Completions by name, for models named `NAME:MODEL`, as JSON: an address, and the name of a variable
-    with a key if it asks for one, `{"ours": "https://llm.example.org/v1 OURS_KEY"}`. They are added to the known ones."""
+    """Servers by name, for models named `NAME:MODEL`, as JSON: an address, the name of a variable with a key if it asks for one, and
+    its format if that is not `chat`, `{"ours": "https://llm.example.org/v1 OURS_KEY responses"}`. They are added to the known ones."""
     prices_file: Path | None = None
     """YAML that overrides rows of the shipped table of prices and context sizes."""
     base_url: str | None = None
@@ -343,9 +343,10 @@ class Settings(BaseSettings):
         for name, given in value.items():
             if not re.fullmatch(r"[a-z][a-z0-9_-]*", name):
                 raise ValueError(f"{name!r} is no name of a vendor; use small letters, digits, `-` and `_`")
-            if not re.fullmatch(r"https?://[^\s/]+\S*( +[A-Za-z_][A-Za-z0-9_]*)?", given):
+            if not re.fullmatch(r"https?://[^\s/]+\S*( +[A-Za-z_][A-Za-z0-9_]*)?( +(chat|responses))?", given):
                 raise ValueError(
-                    f"{name!r} needs `URL` or `URL VARIABLE`, for instance https://llm.example.org/v1 OURS_KEY"
+                    f"{name!r} needs `URL [VARIABLE] [FORMAT]`, for instance https://llm.example.org/v1 OURS_KEY responses; "
+                    "formats are chat and responses"
                 )
         return value
 

@@ -1,6 +1,6 @@
 """The model port: requests that the loop makes of a model, and replies.
 
-The Anthropic adapter (`swarm.models.anthropic`) is the only importer of the SDK; `swarm.models.chat` asks other vendors, and
+The Anthropic adapter (`swarm.models.anthropic`) is the only importer of the SDK; `swarm.models.vendor_model` asks other vendors, and
 `swarm.models.router` chooses between them by a model's name. An adapter makes exactly one
 attempt per call: when and whether to try again is the loop's decision, because a long wait parks the agent.
 """

@@ -6,9 +6,10 @@ later request must give back unchanged: the name of the field with reasoning, an
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
+
+from swarm.models.message_encoder import encode_text
 
 _REASONS = {
     "stop": "end_turn",
@@ -39,6 +40,16 @@ class ChatReader:
         self._reason = ""
         self.usage: dict[str, int] | None = None
         """The usage in the Messages API's classes, once the server has told it."""
+
+    @staticmethod
+    def is_reply(document: Mapping[str, Any]) -> bool:
+        """Whether a document that came in one piece is a reply."""
+        return bool(document.get("choices"))
+
+    @staticmethod
+    def failure(document: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Return the error body that a document holds, if it does."""
+        return document if document.get("error") else None
 
     def read(self, chunk: Mapping[str, Any]) -> Events:
         """Yield the events of a chunk."""
@@ -90,7 +101,7 @@ class ChatReader:
             yield from self._begin(f"call {index}", {**block, "input": {}}, item)
         piece = function.get("arguments") or ""
         if piece:
-            piece = piece if isinstance(piece, str) else _encode(piece)
+            piece = piece if isinstance(piece, str) else encode_text(piece)
             self._item["function"]["arguments"] += piece
             yield self._piece("input_json_delta", "partial_json", piece)
 
@@ -123,8 +134,3 @@ def read_usage(usage: Mapping[str, Any]) -> dict[str, int]:
         "cache_read_input_tokens": read,
         "cache_creation_input_tokens": written,
     }
-
-
-def _encode(value: Any) -> str:
-
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

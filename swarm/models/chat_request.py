@@ -6,29 +6,29 @@ of the roles `system`, `user`, `assistant` and `tool`. A tool's result may hold 
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator
 from typing import Any
 
 from swarm.models import Block, ModelRequest
+from swarm.models.message_encoder import (
+    EFFORTS,
+    MessageEncoder,
+    blocks_of,
+    data_url,
+    describe_unreadable,
+    encode,
+    encode_text,
+    shorten_id,
+)
 from swarm.models.request import bounded_output
-from swarm.models.vendors import Vendor
 
-_encode_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 _LONGEST_ID = 40
-_EFFORTS = {"xhigh": "high", "max": "high"}
-"""Levels of effort that not every server of the format knows."""
 
 
-class ChatEncoder:
+class ChatEncoder(MessageEncoder):
     """Encodes the requests of one conversation; a message is encoded once."""
 
-    def __init__(self, vendor: Vendor, model: str) -> None:
-        self._vendor, self._model = vendor, model
-        self._encoded_tools: tuple[Any, bytes] | None = None
-        self._messages: list[tuple[dict[str, Any], int, bytes]] = []
-        """Each message with the number of its blocks, and its encoded form."""
+    wire = "chat"
 
     def encode(self, request: ModelRequest, *, max_output: int) -> bytes:
         """Encode a streaming request's body. Raises `ValueError` or `TypeError` for invalid JSON."""
@@ -40,38 +40,21 @@ class ChatEncoder:
             "stream_options": {"include_usage": True},
         }
         if request.effort is not None and "effort" not in lacks:
-            fields["reasoning_effort"] = _EFFORTS.get(request.effort, request.effort)
+            fields["reasoning_effort"] = EFFORTS.get(request.effort, request.effort)
         if request.tools and not request.tools_allowed and "tool_choice" not in lacks:
             fields["tool_choice"] = "none"
-        texts = [part for part in (self._system(request), *self._conversation(request)) if part]
-        head = _encode_text(fields).encode()[:-1]
-        return b"".join((head, self._tools(request), b',"messages":[', b",".join(texts), b"]}"))
+        texts = list(self._conversation(request))
+        if system := self._system(request):
+            texts.insert(0, b'{"role":"system","content":%s}' % system)
+        return b"".join((encode(fields)[:-1], self._tools(request), b',"messages":[', b",".join(texts), b"]}"))
 
-    def _tools(self, request: ModelRequest) -> bytes:
-        if self._encoded_tools is None or self._encoded_tools[0] is not request.tools:
-            tools = [_tool(tool) for tool in request.tools if "input_schema" in tool]
-            self._encoded_tools = (request.tools, b',"tools":%s' % _encode(tools) if tools else b"")
-        return self._encoded_tools[1]
+    def _tool_list(self, tools: list[dict[str, Any]]) -> Any:
+        return list(map(_tool, tools))
 
-    def _system(self, request: ModelRequest) -> bytes:
-        return _encode({"role": "system", "content": request.system}) if request.system.strip() else b""
+    def _message(self, role: str, blocks: list[Block]) -> Iterator[dict[str, Any]]:
+        return self._reply(blocks) if role == "assistant" else _said(role, blocks)
 
-    def _conversation(self, request: ModelRequest) -> Iterator[bytes]:
-        for at, message in enumerate(request.messages):
-            known = self._messages[at] if at < len(self._messages) else None
-            if known is None or known[0] is not message or known[1] != len(message["content"]):
-                del self._messages[at:]
-                known = (message, len(message["content"]), self._message(message))
-                self._messages.append(known)
-            yield known[2]
-
-    def _message(self, message: dict[str, Any]) -> bytes:
-        content = message["content"]
-        blocks: list[Block] = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        made = self._reply(blocks) if message["role"] == "assistant" else _said(message["role"], blocks)
-        return b",".join(map(_encode, made))
-
-    def _reply(self, blocks: list[Block]) -> list[dict[str, Any]]:
+    def _reply(self, blocks: list[Block]) -> Iterator[dict[str, Any]]:
         made: dict[str, Any] = {"role": "assistant"}
         text = "".join(block["text"] for block in blocks if block["type"] == "text")
         calls = [self._call(block) for block in blocks if block["type"] == "tool_use"]
@@ -83,25 +66,19 @@ class ChatEncoder:
             for block in blocks:
                 if block["type"] == "thinking" and (own := self._own(block)) is not None:
                     made[own] = made.get(own, "") + block["thinking"]
-        return [made] if text or calls else []
+        if text or calls:
+            yield made
 
     def _call(self, block: Block) -> dict[str, Any]:
         own = self._own(block)
-        function = {"name": block["name"], "arguments": _encode_text(block["input"])}
+        function = {"name": block["name"], "arguments": encode_text(block["input"])}
         made = own if own is not None else {"type": "function", "function": function}
         return {**made, "id": short_id(block["id"])}
-
-    def _own(self, block: Block) -> Any:
-        """The vendor's own form of a block that its model made; None for others' blocks."""
-        kept = block.get("vendor")
-        return kept["item"] if kept and kept["name"] == f"{self._vendor.name}:{self._model}" else None
 
 
 def short_id(call_id: str) -> str:
     """Return a call's id as the format allows it, the same for the call and its result."""
-    if len(call_id) <= _LONGEST_ID:
-        return call_id
-    return "call_" + hashlib.sha256(call_id.encode()).hexdigest()[:32]
+    return shorten_id(call_id, _LONGEST_ID)
 
 
 def _said(role: str, blocks: list[Block]) -> Iterator[dict[str, Any]]:
@@ -111,9 +88,7 @@ def _said(role: str, blocks: list[Block]) -> Iterator[dict[str, Any]]:
         if block["type"] != "tool_result":
             parts += _parts(block)
             continue
-        content = block.get("content") or ""
-        held: list[Block] = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        made = [part for one in held for part in _parts(one)]
+        made = [part for one in blocks_of(block.get("content") or "") for part in _parts(one)]
         images = [part for part in made if part["type"] == "image_url"]
         text = _join(part for part in made if part["type"] == "text")
         text = f"Error: {text}" if block.get("is_error") else text
@@ -131,13 +106,11 @@ def _parts(block: Block) -> list[dict[str, Any]]:
         case "text":
             return [{"type": "text", "text": block["text"]}]
         case "image":
-            source = block["source"]
-            url = source.get("url") or f"data:{source['media_type']};base64,{source['data']}"
-            return [{"type": "image_url", "image_url": {"url": url}}]
+            return [{"type": "image_url", "image_url": {"url": data_url(block["source"])}}]
         case "compaction":
             return [{"type": "text", "text": str(block.get("content") or "")}]
-        case kind:
-            return [{"type": "text", "text": f"(a part of the kind {kind}, which this model cannot read)"}]
+        case _:
+            return [{"type": "text", "text": describe_unreadable(block)}]
 
 
 def _join(parts: Any) -> str:
@@ -147,7 +120,3 @@ def _join(parts: Any) -> str:
 def _tool(tool: dict[str, Any]) -> dict[str, Any]:
     function = {"name": tool["name"], "description": tool.get("description", ""), "parameters": tool["input_schema"]}
     return {"type": "function", "function": function}
-
-
-def _encode(value: Any) -> bytes:
-    return _encode_text(value).encode()

@@ -13,8 +13,9 @@ from pydantic import BaseModel, field_validator
 
 from swarm.core.errors import PermanentModelError
 
-Part = Literal["cache_control", "effort", "thinking", "tool_choice"]
-"""A part of requests without which they are still of use."""
+Part = Literal["cache_control", "effort", "summary", "thinking", "tool_choice"]
+"""A part of requests without which they are still of use: marks and names for a prompt cache, the effort, the model's account of its
+reasoning, the reasoning itself, the choice of tools."""
 
 
 _SMALLEST_TOKENS = 2_000
@@ -66,9 +67,10 @@ _REFUSED = (
 )
 # A refused level of effort says nothing about other levels.
 _NAMES: dict[Part, str] = {
-    "cache_control": r"\bcache_control\b",
+    "cache_control": r"\b(?:cache_control|prompt_cache_key)\b",
     "effort": r"\b(?:output_config\b(?!\.effort)|(?:reasoning_)?effort\b(?!:? (?:levels?\b|values?\b|['\"`])))",
-    "thinking": r"\bthinking\b",
+    "summary": r"\breasoning(?:\.summary|_summary)\b",
+    "thinking": r"\b(?:thinking|encrypted[ _]content)\b",
     "tool_choice": r"\btool_choice\b",
 }
 _NEAR = r"[^{}]{0,40}?"
@@ -78,6 +80,8 @@ _PARTS: dict[Part, re.Pattern[str]] = {
 }
 _VALUES = re.compile(rf"\btool_choice\b{_NEAR}input should be", re.I)
 """A refusal of the one value that requests give the part."""
+_VERIFIED = re.compile(r"must be verified to (?:generate|stream) reasoning summar", re.I)
+"""OpenAI's refusal of an account of the reasoning."""
 _TOOLS_OWN = re.compile(r"input_schema|\bproperties\b|\bproperty\b", re.I)
 """The refusal is about names that a tool's author chose."""
 
@@ -105,7 +109,9 @@ def _lacks(told: str) -> tuple[Part, ...]:
     return tuple(
         part
         for part, pattern in _PARTS.items()
-        if pattern.search(told) or (part == "tool_choice" and _VALUES.search(told))
+        if pattern.search(told)
+        or (part == "tool_choice" and _VALUES.search(told))
+        or (part == "summary" and _VERIFIED.search(told))
     )
 
 

@@ -75,6 +75,13 @@ _CODE_KINDS = {
     "context_length_exceeded": "too_large",
     "insufficient_quota": "billing",
     "model_not_found": "not_found",
+    "rate_limit_exceeded": "rate_limit",
+    "slow_down": "overloaded",
+    "server_is_overloaded": "overloaded",
+    "server_error": "server",
+    "invalid_image": "bad_image",
+    "image_too_large": "bad_image",
+    "image_parse_error": "bad_image",
     "compaction_unavailable": "no_summary",
     "compaction_nothing_to_summarize": "no_summary",
 }
@@ -91,6 +98,7 @@ _WORDINGS = (
     (re.compile(r"reached your specified .*usage limit|spend(ing)? limit", re.I), "spend_limit"),
     (re.compile(r"credit balance is too low", re.I), "billing"),
 )
+_AGAIN_IN = re.compile(r"\btry again in (\d+(?:\.\d+)?) ?(ms|s)\b", re.I)
 _IMAGE = re.compile(r"\bimages?\b", re.I)
 _TRANSIENT_KINDS = frozenset({"rate_limit", "overloaded", "server", "timeout", "connection", "cut"})
 _LONGEST_DETAIL = 300
@@ -119,7 +127,9 @@ def response_failure(
     where = f"HTTP {status}"
     if transient:
         return TransientModelError(
-            _say(kind, where, detail.message), kind=kind, retry_after_seconds=retry_after_seconds(headers, now)
+            _say(kind, where, detail.message),
+            kind=kind,
+            retry_after_seconds=retry_after_seconds(headers, now) or _seconds_told(detail.message),
         )
     return _permanent(kind, where, detail.message, model=model, provider=provider, aliases=aliases)
 
@@ -129,7 +139,9 @@ def stream_failure(body: object, *, model: str, provider: str, aliases: str) -> 
     detail = _read_body(body)
     kind = _kind_of(detail, None)
     if kind in _TRANSIENT_KINDS:
-        return TransientModelError(_say(kind, "in mid-reply", detail.message), kind=kind)
+        return TransientModelError(
+            _say(kind, "in mid-reply", detail.message), kind=kind, retry_after_seconds=_seconds_told(detail.message)
+        )
     return _permanent(kind, "in mid-reply", detail.message, model=model, provider=provider, aliases=aliases)
 
 
@@ -156,6 +168,14 @@ def retry_after_seconds(headers: Mapping[str, str], now: float) -> float | None:
         if not math.isnan(seconds) and seconds > 0:
             return min(seconds, RETRY_AFTER_CAP_SECONDS)
     return None
+
+
+def _seconds_told(message: str) -> float | None:
+    """The wait that a message of OpenAI's names, which some replies state nowhere else."""
+    found = _AGAIN_IN.search(message)
+    if found is None:
+        return None
+    return min(float(found[1]) * (0.001 if found[2] == "ms" else 1.0), RETRY_AFTER_CAP_SECONDS) or None
 
 
 def backoff_seconds(attempt: int, error: TransientModelError, random: float) -> float:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from swarm.models import Told
 from swarm.models.chat_reply import ChatReader
 from swarm.models.reply import ReplyBuilder, split_message
+from swarm.models.responses_reply import read_usage
 
 _SERVERS_TOOLS = (
     *("web_search", "web_fetch", "code_execution", "mcp", "file_search", "code_interpreter", "image_generation"),
@@ -160,17 +161,7 @@ class PassedReply:
             yield {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": words}}
         told = document if self._whole else document.get("response") or {}
         if usage := told.get("usage"):
-            yield {"type": "message_delta", "delta": {}, "usage": read_responses_usage(usage)}
-
-
-def read_responses_usage(usage: Mapping[str, Any]) -> dict[str, int]:
-    """Return a usage of OpenAI's Responses in the Messages API's classes."""
-    cached = (usage.get("input_tokens_details") or {}).get("cached_tokens") or 0
-    return {
-        "input_tokens": int(usage.get("input_tokens") or 0) - cached,
-        "cache_read_input_tokens": cached,
-        "output_tokens": int(usage.get("output_tokens") or 0),
-    }
+            yield {"type": "message_delta", "delta": {}, "usage": read_usage(usage)}
 
 
 def encode_refusal(wire: Wire | None, kind: str, message: str) -> bytes:

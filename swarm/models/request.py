@@ -201,6 +201,7 @@ def _without(name: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
 _REMOVALS: dict[Part, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "cache_control": _without_marks,
     "effort": _without("output_config"),
+    "summary": dict,
     "thinking": _without_thinking,
     "tool_choice": _without("tool_choice"),
 }

@@ -9,7 +9,8 @@ from swarm.core.settings import Settings
 from swarm.models import ApplyLimits, Begin, Hear, ModelRequest, Progress, Reply
 from swarm.models.anthropic import AnthropicModel
 from swarm.models.batches import BatchLane
-from swarm.models.chat import ChatModel
+from swarm.models.codecs import codec
+from swarm.models.vendor_model import VendorModel
 from swarm.models.vendors import Vendor, limit_class, split_model
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class AnyModel:
         self._messages = (
             AnthropicModel.rehearsing(settings, rehearsal) if rehearsal is not None else AnthropicModel(settings)
         )
-        self._chats: dict[str, ChatModel] = {}
+        self._others: dict[str, VendorModel] = {}
 
     @classmethod
     def rehearsing(cls, settings: Settings, base_url: str) -> Self:
@@ -49,7 +50,7 @@ class AnyModel:
         if found is None:
             return self._messages.complete(request, on_progress, on_words, on_limits, on_begin)
         vendor, name = found
-        return self._chat(vendor).complete(request, name, on_progress, on_words, on_limits, on_begin)
+        return self._other(vendor).complete(request, name, on_progress, on_words, on_limits, on_begin)
 
     def pass_on(self, model: str, request: PassedRequest, room: int | None, headers: dict[str, str]) -> Response:
         """Pass on a request of another program to this model's server, for a reply of at most `room` tokens.
@@ -64,7 +65,7 @@ class AnyModel:
             )
         if found is None:
             return self._messages.pass_on(request.encode(model, room), headers)
-        return self._chat(found[0]).pass_on(request.wire.path, request.encode(found[1], room))
+        return self._other(found[0]).pass_on(request.wire.path, request.encode(found[1], room))
 
     def limit_class(self, model: str) -> str:
         """Name the limits by this process's account and the kind of model."""
@@ -86,13 +87,15 @@ class AnyModel:
     def close(self) -> None:
         """Close this process's connections. The model stays usable: the next request opens new ones."""
         self._messages.close()
-        for chat in self._chats.values():
-            chat.close()
+        for other in self._others.values():
+            other.close()
 
-    def _chat(self, vendor: Vendor) -> ChatModel:
-        known = self._chats.get(vendor.name)
+    def _other(self, vendor: Vendor) -> VendorModel:
+        known = self._others.get(vendor.name)
         if known is None:
             rehearsing = self._rehearsal is not None
-            at = vendor._replace(url=f"{self._rehearsal.rstrip('/')}/v1") if self._rehearsal is not None else vendor
-            known = self._chats.setdefault(vendor.name, ChatModel(self._settings, at, rehearsing=rehearsing))
+            at = vendor
+            if self._rehearsal is not None:
+                at = vendor._replace(url=self._rehearsal.rstrip("/") + codec(vendor.wire).root)
+            known = self._others.setdefault(vendor.name, VendorModel(self._settings, at, rehearsing=rehearsing))
         return known

@@ -1,6 +1,6 @@
 """Vendors whose models are named `VENDOR:MODEL`: where their servers are, and how they are asked. Pure, but for the environment.
 
-All of them speak OpenAI's Chat Completions. The setting `vendors` adds servers and moves known ones.
+Each speaks one of the formats of `swarm.models.codecs`. The setting `vendors` adds servers and moves known ones.
 """
 
 from __future__ import annotations
@@ -17,16 +17,22 @@ class Vendor(NamedTuple):
 
     name: str
     url: str
-    """The address before `/chat/completions`."""
+    """The address before the format's own path, such as `/chat/completions`."""
     key: str = ""
     """The environment variable with the API key; empty if it asks for none."""
     longest: str = "max_tokens"
-    """The field of requests that bounds a reply."""
+    """The field of requests that bounds a reply, in Chat Completions."""
+    wire: str = "chat"
+    """The name of its format."""
+
+
+WIRES = ("chat", "responses")
+"""The names of the formats."""
 
 
 # No name is one of a model that Ollama serves with a tag, such as `mistral:7b`.
 _KNOWN = (
-    Vendor("openai", "https://api.openai.com/v1", "OPENAI_API_KEY", "max_completion_tokens"),
+    Vendor("openai", "https://api.openai.com/v1", "OPENAI_API_KEY", "max_completion_tokens", "responses"),
     Vendor("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
     Vendor("groq", "https://api.groq.com/openai/v1", "GROQ_API_KEY", "max_completion_tokens"),
     Vendor("mistralai", "https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
@@ -40,7 +46,7 @@ _KNOWN = (
 
 
 def vendors(added: Mapping[str, str]) -> dict[str, Vendor]:
-    """Return all vendors by name; `added` is the setting, `{"name": "URL [VARIABLE]"}`."""
+    """Return all vendors by name; `added` is the setting, `{"name": "URL [VARIABLE] [FORMAT]"}`."""
     return _vendors(tuple(sorted(added.items())))
 
 
@@ -77,7 +83,8 @@ def limit_class(vendor: Vendor, model: str) -> str:
 def _vendors(added: tuple[tuple[str, str], ...]) -> dict[str, Vendor]:
     found = {vendor.name: vendor for vendor in _KNOWN}
     for name, given in added:
-        url, _, key = given.partition(" ")
-        known = found.get(name)
-        found[name] = Vendor(name, url.rstrip("/"), key.strip(), known.longest if known else "max_tokens")
+        url, *words = given.split()
+        known = found.get(name) or Vendor(name, "")
+        wire = words.pop() if words and words[-1] in WIRES else known.wire
+        found[name] = Vendor(name, url.rstrip("/"), words[0] if words else "", known.longest, wire)
     return found

@@ -82,12 +82,6 @@ def build_chunks(message: dict[str, Any]) -> list[bytes]:
     return [chunk({"role": "assistant"}), *pieces, chunk({}, _reason(message)), last, b"data: [DONE]\n\n"]
 
 
-def build_chat_error(refusal: RequestRefused) -> dict[str, Any]:
-    """Build an error body."""
-    code = "context_length_exceeded" if refusal.message.startswith("prompt is too long") else refusal.code
-    return {"error": {"message": refusal.message, "type": refusal.kind, "param": None, "code": code}}
-
-
 def _blocks(content: Any) -> Iterator[dict[str, Any]]:
     parts: list[dict[str, Any]] = [{"type": "text", "text": content}] if isinstance(content, str) else content
     for part in parts:

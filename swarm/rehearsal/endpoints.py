@@ -1,6 +1,6 @@
 """The server's replies per path: messages, token counts, models, and its own statistics.
 
-A request for a message, in either format, passes these in order: the key, the API's rules, the model's name, the rate limits, the
+A request for a message, in any format, passes these in order: the key, the API's rules, the model's name, the rate limits, the
 faults, the script. Its record is stored before the last byte of the reply is sent, so the client can find it.
 """
 
@@ -11,16 +11,16 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from swarm.core.log import EventLog
 from swarm.models.catalogue import price_of
 from swarm.rehearsal import wire
-from swarm.rehearsal.chat_wire import build_chat_error, build_chunks, build_whole, read_chat
 from swarm.rehearsal.connection import Headers, Request, RequestRefused, format_chunk, format_head, format_response
 from swarm.rehearsal.conversation import Conversation, read_conversation
 from swarm.rehearsal.faults import ERRORS, FaultPlan
+from swarm.rehearsal.formats import WireFormat, find_format
 from swarm.rehearsal.ledger import Ledger, RequestRecord, Unmatched
 from swarm.rehearsal.provider import InputUsage, Measured, Provider, estimate_tokens
 from swarm.rehearsal.scenario import Fault, Scenario, ScriptedReply
@@ -37,7 +37,6 @@ _LEAST_TOKENS = 1_000
 _WINDOW = 1_000_000
 """Context window of a model that is missing from the price table."""
 _SHOWN_CHARACTERS = 400
-_CHAT = "/v1/chat/completions"
 _MODELS = ("claude-haiku-4-5", "claude-sonnet-5-5", "claude-opus-5-5")
 """Models listed if the scenario names none."""
 
@@ -51,8 +50,9 @@ class _HttpExchange:
     request: Request
     send: Send
     record: RequestRecord
-    is_chat: bool
-    """The request speaks Chat Completions."""
+    wire_format: WireFormat
+    body: dict[str, Any] = field(default_factory=dict)
+    """The request's body, in its format."""
 
 
 class Endpoints:
@@ -94,10 +94,10 @@ class Endpoints:
         if (request.method, path) == ("GET", "/rehearsal/stats"):
             send(format_response(200, [], wire.encode_json({"scenario": self._scenario.name, **self.stats()})))
             return True
-        if request.method == "POST" and path in ("/v1/messages", _CHAT):
+        if (found := find_format(request.method, path)) is not None:
             self._ledger.begin()
             try:
-                return self._serve_message(request, send, request_id)
+                return self._serve_message(request, send, request_id, found)
             finally:
                 self._ledger.end()
         self._check_key(request)
@@ -144,12 +144,13 @@ class Endpoints:
 
     # -- one message --------------------------------------------------------------------------------------
 
-    def _serve_message(self, request: Request, send: Send, request_id: str) -> bool:
+    def _serve_message(self, request: Request, send: Send, request_id: str, found: WireFormat) -> bool:
         record = RequestRecord(time=time.time(), request_id=request_id, status=200)
-        exchange = _HttpExchange(request, send, record, request.path.rstrip("/") == _CHAT)
+        exchange = _HttpExchange(request, send, record, found)
         try:
             self._check_key(request)
-            given = read_chat(request.json()) if exchange.is_chat else request.json()
+            exchange.body = request.json()
+            given = found.read(exchange.body, request.path)
             body = self._read_body(given, request.headers.get("anthropic-beta", ""))
             exchange.record = replace(
                 exchange.record, model=body["model"], messages=len(body["messages"]), stream=body.get("stream") is True
@@ -158,7 +159,7 @@ class Endpoints:
         except RequestRefused as refusal:
             _log.debug("rehearsal.refused", request_id=request_id, status=refusal.status, reason=refusal.message)
             self._ledger.record(replace(exchange.record, status=refusal.status, error=refusal.message))
-            self._send_error(send, refusal, request_id, is_chat=exchange.is_chat)
+            self._send_error(send, refusal, request_id, found)
             return True
 
     def _play(self, exchange: _HttpExchange, body: dict[str, Any]) -> bool:
@@ -216,9 +217,9 @@ class Endpoints:
         remaining = seconds * (1 - _FIRST_BYTE_SHARE)
         try:
             if exchange.record.stream:
-                events = build_chunks(message) if exchange.is_chat else wire.build_events(message)
+                events = exchange.wire_format.events(message, exchange.body)
                 return self._send_stream(exchange, events, remaining, fault)
-            whole = build_whole(message) if exchange.is_chat else message
+            whole = exchange.wire_format.whole(message, exchange.body)
             return self._send_message(exchange, whole, remaining, fault)
         finally:
             self._provider.spend(charged["output_tokens"])
@@ -292,10 +293,9 @@ class Endpoints:
                 end, keep = b"", False
         elif fault is not None and kind == "stream_error":
             text = fault.message or ERRORS["529"][2]
-            error = {"error": {"type": "overloaded_error", "message": text}, "request_id": record.request_id}
             events = events[: max(3, len(events) // 2)]
             record = replace(record, error="overloaded_error", usage=_charge_sent(record, whole, events))
-            events = [*events, wire.encode_event("error", error)]
+            events = [*events, exchange.wire_format.break_off(text, record.request_id)]
         head = format_head(200, [*headers, ("transfer-encoding", "chunked")])
         pieces: list[bytes] = events if kind == "slow" else [b"".join(events[:2]), b"".join(events[2:])]
         if fault is not None and kind == "slow":
@@ -353,11 +353,13 @@ class Endpoints:
     def _send_json(self, send: Send, value: Any, request_id: str) -> None:
         send(format_response(200, self._headers(request_id), wire.encode_json(value)))
 
-    def _send_error(self, send: Send, refusal: RequestRefused, request_id: str, *, is_chat: bool = False) -> None:
+    def _send_error(
+        self, send: Send, refusal: RequestRefused, request_id: str, found: WireFormat | None = None
+    ) -> None:
         headers = self._headers(request_id)
         if refusal.retry_after is not None:
             headers.append(("retry-after", f"{refusal.retry_after:g}"))
-        error = build_chat_error(refusal) if is_chat else wire.build_error(refusal, request_id)
+        error = wire.build_error(refusal, request_id) if found is None else found.error(refusal, request_id)
         send(format_response(refusal.status, headers, wire.encode_json(error)))
 
     def _headers(self, request_id: str) -> Headers:

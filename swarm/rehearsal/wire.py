@@ -142,16 +142,18 @@ def _block_events(index: int, block: dict[str, Any]) -> list[bytes]:
     match block["type"]:
         case "text":
             empty = {"type": "text", "text": ""}
-            deltas = [{"type": "text_delta", "text": piece} for piece in _pieces(block["text"])]
+            deltas = [{"type": "text_delta", "text": piece} for piece in cut_pieces(block["text"])]
         case "thinking":
             empty = {"type": "thinking", "thinking": "", "signature": ""}
-            deltas = [{"type": "thinking_delta", "thinking": piece} for piece in _pieces(block["thinking"])]
+            deltas = [{"type": "thinking_delta", "thinking": piece} for piece in cut_pieces(block["thinking"])]
             deltas.append({"type": "signature_delta", "signature": block["signature"]})
         case "compaction" | "web_search_tool_result":
             empty, deltas = block, []
         case _:
             empty = {**block, "input": {}}
-            deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in _pieces(_encode(block["input"]))]
+            deltas = [
+                {"type": "input_json_delta", "partial_json": piece} for piece in cut_pieces(_encode(block["input"]))
+            ]
     return [
         encode_event("content_block_start", {"index": index, "content_block": empty}),
         *(encode_event("content_block_delta", {"index": index, "delta": delta}) for delta in deltas),
@@ -159,7 +161,7 @@ def _block_events(index: int, block: dict[str, Any]) -> list[bytes]:
     ]
 
 
-def _pieces(text: str) -> list[str]:
+def cut_pieces(text: str) -> list[str]:
     """Cut a long text into a few pieces, because events are costly for the client."""
     size = max(_SMALLEST_PIECE, -(-len(text) // _MOST_PIECES))
     return [text[start : start + size] for start in range(0, len(text), size)]

@@ -14,7 +14,7 @@ from swarm.agent.entries import Assistant, Started
 from swarm.agent.history import History, fold
 from swarm.models import ModelRequest
 from swarm.models.catalogue import max_output
-from swarm.models.chat_request import ChatEncoder
+from swarm.models.codecs import codec
 from swarm.models.encoder import Encoder
 from swarm.models.facts import NO_FACTS
 from swarm.models.vendors import split_model
@@ -88,7 +88,7 @@ def _compare(
         kept={},
     )
     found = split_model(spec.model, added)
-    encoder = Encoder() if found is None else ChatEncoder(*found)
+    encoder = Encoder() if found is None else codec(found[0].wire).encoder(*found)
     body = encoder.encode(request, max_output=max_output(spec.model, prices_file=prices_file))
     if hashlib.sha256(body).hexdigest() == reply.request_sha:
         return "same"

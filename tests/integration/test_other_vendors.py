@@ -1,10 +1,12 @@
-"""Agents on models of other vendors, over OpenAI's Chat Completions: trees, mixed models, faults, keys.
+"""Agents on models of other vendors, in each format: trees, reasoning, images, mixed models, faults, keys.
 
-Tests of swarm/models/chat.py, swarm/models/router.py, swarm/models/vendors.py, swarm/models/connection.py, swarm/rehearsal/endpoints.py.
+Tests of swarm/models/vendor_model.py, swarm/models/codecs.py, swarm/models/router.py, swarm/models/vendors.py, swarm/models/connection.py,
+swarm/rehearsal/endpoints.py, swarm/rehearsal/formats.py.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import Any
 
@@ -45,12 +47,31 @@ faults:
 """
 
 
+FORMATS = {"groq:llama-4": "chat", "openai:gpt-6": "responses"}
+"""A model for each format."""
+DOT = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
+"""An image of one pixel."""
+SEES = """
+name: sees
+rules:
+  - when: {turn: 0}
+    reply:
+      thinking: I must look.
+      text: I look.
+      tools: [{name: Read, input: {file_path: dot.png}}, {name: Read, input: {file_path: none.txt}}]
+  - when: {turn: 1}
+    reply: {thinking: 'Once more.', tools: [{name: Read, input: {file_path: dot.png}}]}
+  - reply: {thinking: 'That was it.', text: 'a dot'}
+"""
+
+
+@pytest.mark.parametrize("model", FORMATS)
 @pytest.mark.parametrize("scenario", ["tree", FAULTS], ids=["quiet", "faults"])
-def test_a_tree_answers_and_costs_what_the_server_counted(at_work: Fleet, scenario: str) -> None:
+def test_a_tree_answers_and_costs_what_the_server_counted(at_work: Fleet, scenario: str, model: str) -> None:
     server = at_work.rehearse(scenario)
     job = at_work.swarm.submit(
         "TREE depth=2 fanout=2 steps=2",
-        model="openai:gpt-6",
+        model=model,
         workspace=at_work.workspace,
         base_url=server.url,
         limits=Limits(max_depth=4),
@@ -58,22 +79,35 @@ def test_a_tree_answers_and_costs_what_the_server_counted(at_work: Fleet, scenar
     view = job.wait(90)
     assert (view.state, view.text) == ("completed", "DONE 7"), view
     stats = server.stats()
-    assert set(stats["by_model"]) <= {"gpt-6", ""}
+    assert set(stats["by_model"]) <= {model.partition(":")[2], ""}
     if scenario == "tree":
-        assert view.usage.input_tokens == stats["tokens"]["input_tokens"]
-        assert view.usage.output_tokens == stats["tokens"]["output_tokens"]
+        assert view.usage.model_dump() == {name: stats["tokens"][name] for name in view.usage.model_dump()}
     else:
         assert sum(stats["faults"].values()) == 6
     assert {check.outcome for check in check_requests(read_past(at_work.swarm.store, job.id))} == {"same"}
-    entries = at_work.swarm.store.journals.read(root_agent_id(job.id))
-    calls = [
-        block
-        for entry in entries
-        if isinstance(entry, Assistant)
-        for block in entry.content
-        if block["type"] == "tool_use"
+    calls = [block for block in replied(at_work, job.id) if block["type"] == "tool_use"]
+    assert calls and {call["vendor"].get("wire", "chat") for call in calls} == {FORMATS[model]}
+
+
+@pytest.mark.parametrize("model", FORMATS)
+def test_a_model_gets_its_reasoning_back_and_sees_the_images_of_results(at_work: Fleet, model: str) -> None:
+    (at_work.workspace / "dot.png").write_bytes(base64.b64decode(DOT))
+    server = at_work.rehearse(SEES)
+    job = at_work.swarm.submit("look", model=model, workspace=at_work.workspace, base_url=server.url)
+    view = job.wait(60)
+    assert (view.state, view.text) == ("completed", "a dot"), view
+    blocks = replied(at_work, job.id)
+    assert [block["thinking"] for block in blocks if block["type"] == "thinking"] == [
+        "I must look.",
+        "Once more.",
+        "That was it.",
     ]
-    assert calls and all(call["vendor"]["item"]["function"]["name"] == call["name"] for call in calls)
+    assert server.stats()["by_status"] == {"200": 3}
+
+
+def replied(world: Fleet, job_id: str) -> list[dict[str, Any]]:
+    entries = world.swarm.store.journals.read(root_agent_id(job_id))
+    return [block for entry in entries if isinstance(entry, Assistant) for block in entry.content]
 
 
 def test_requests_share_a_connection_and_read_their_conversation_once(at_work: Fleet) -> None:

@@ -1,4 +1,4 @@
-"""The adapter of servers that speak OpenAI's Chat Completions: makes one attempt at a model request.
+"""The adapter of all vendors but Anthropic: makes one attempt at a model request, in the vendor's format.
 
 It uses the HTTP client that the Anthropic SDK brings, and no SDK of a vendor: those walk the whole conversation again in each turn. Every
 process makes a client of its own, because connections must not cross a fork. Safe to share between threads.
@@ -19,13 +19,13 @@ from swarm.core.errors import ConfigurationError, Interrupted, ModelError, Perma
 from swarm.core.settings import Settings
 from swarm.models import ApplyLimits, Begin, Hear, ModelRequest, Progress, Reply, Told, Usage
 from swarm.models.catalogue import describe_aliases, max_output
-from swarm.models.chat_reply import ChatReader
-from swarm.models.chat_request import ChatEncoder
+from swarm.models.codecs import ReplyReader, codec
 from swarm.models.connection import CONNECT_TIMEOUT_SECONDS, REHEARSAL_KEY, certificates, is_loopback, record
 from swarm.models.events import read_events
 from swarm.models.failures import response_failure, stream_failure, unusable_failure
 from swarm.models.interruption import make_interruptible
 from swarm.models.limits import read_limits
+from swarm.models.message_encoder import MessageEncoder
 from swarm.models.reply import ReplyBuilder
 from swarm.models.vendors import Vendor, key_of
 
@@ -35,12 +35,13 @@ if TYPE_CHECKING:
 _CHARACTERS_PER_TOKEN = 4
 
 
-class ChatModel:
+class VendorModel:
     """The models of one vendor, for `swarm.models.router`."""
 
     def __init__(self, settings: Settings, vendor: Vendor, *, rehearsing: bool = False) -> None:
         """With `rehearsing` a job named the server: it gets none of this process's credentials, and its redirects are not followed."""
         self._settings, self._vendor, self._is_rehearsal = settings, vendor, rehearsing
+        self._codec = codec(vendor.wire)
         self._clients: dict[int, Client] = {}
 
     def complete(
@@ -55,12 +56,14 @@ class ChatModel:
         """Make one attempt at the model with this name at the vendor. Raises the errors of `Model.complete`, and `ConfigurationError`."""
         if request.summarize is not None:
             raise PermanentModelError(f"{request.model} writes no summaries of its own", kind="no_summary")
-        encoder: ChatEncoder = request.kept.setdefault("chat", ChatEncoder(self._vendor, name))
+        encoder: MessageEncoder | None = request.kept.get(request.model)
+        if encoder is None:
+            encoder = request.kept[request.model] = self._codec.encoder(self._vendor, name)
         try:
             body = encoder.encode(request, max_output=max_output(request.model, prices_file=self._settings.prices_file))
         except (TypeError, ValueError, KeyError) as error:
             raise PermanentModelError(f"the model request cannot be encoded: {error!r}", kind="bad_request") from error
-        builder, reader = ReplyBuilder(on_progress, on_words, on_begin), ChatReader(request.model)
+        builder, reader = ReplyBuilder(on_progress, on_words, on_begin), self._codec.reader(request.model)
         try:
             return self._complete(request, body, (builder, reader), on_limits)
         except (ModelError, Interrupted) as error:
@@ -87,16 +90,14 @@ class ChatModel:
             client.close()
 
     def _complete(
-        self, request: ModelRequest, body: bytes, parts: tuple[ReplyBuilder, ChatReader], on_limits: ApplyLimits | None
+        self, request: ModelRequest, body: bytes, parts: tuple[ReplyBuilder, ReplyReader], on_limits: ApplyLimits | None
     ) -> Reply:
         import httpx2
 
         builder, reader = parts
         deadline = time.monotonic() + self._settings.request_timeout_seconds
         try:
-            with self._client().stream(
-                "POST", "/chat/completions", content=body, headers=_headers(request)
-            ) as response:
+            with self._client().stream("POST", self._codec.path, content=body, headers=_headers(request)) as response:
                 if on_limits is not None:
                     on_limits(read_limits(response.headers))
                 if not response.is_success:
@@ -124,16 +125,16 @@ class ChatModel:
             raise TransientModelError("the model's reply was cut off before its end", kind="cut")
         return reply
 
-    def _events(self, response: Response, model: str, reader: ChatReader) -> Iterator[Mapping[str, Any]]:
+    def _events(self, response: Response, model: str, reader: ReplyReader) -> Iterator[Mapping[str, Any]]:
         kind = response.headers.get("content-type", "").partition(";")[0]
         if kind != "text/event-stream":
             data = response.read()
             whole = json.loads(data) if kind == "application/json" else None
-            if isinstance(whole, dict) and whole.get("error"):
-                raise stream_failure(whole, **self._about(model))
-            if not isinstance(whole, dict) or not whole.get("choices"):
+            if isinstance(whole, dict) and (failure := reader.failure(whole)) is not None:
+                raise stream_failure(failure, **self._about(model))
+            if not isinstance(whole, dict) or not reader.is_reply(whole):
                 raise unusable_failure(
-                    f"{self._vendor.url} answered with {kind or 'nothing'}, which is no reply of Chat Completions",
+                    f"{self._vendor.url} answered with {kind or 'nothing'}, which is no reply of {self._codec.title}",
                     **self._about(model),
                 )
             yield from reader.read(whole)
@@ -146,8 +147,8 @@ class ChatModel:
                 said = True
                 continue
             chunk = json.loads(data)
-            if chunk.get("error"):
-                raise stream_failure(chunk, **self._about(model))
+            if (failure := reader.failure(chunk)) is not None:
+                raise stream_failure(failure, **self._about(model))
             yield from reader.read(chunk)
         yield from reader.end(said=said)
 
@@ -212,7 +213,7 @@ def _headers(request: ModelRequest) -> dict[str, str]:
     return {"content-type": "application/json", **trace}
 
 
-def _told(builder: ReplyBuilder, reader: ChatReader, size: int) -> Told | None:
+def _told(builder: ReplyBuilder, reader: ReplyReader, size: int) -> Told | None:
     """The usage of a reply that ended too early. The server counts the input at the end only: until then it is estimated."""
     told = builder.told()
     if told is None or reader.usage is not None:

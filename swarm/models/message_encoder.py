@@ -1,0 +1,104 @@
+"""What the encoders of all vendors' formats share: a message is encoded once, and a model gets its own items back unchanged."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from swarm.models import Block, ModelRequest
+from swarm.models.vendors import Vendor
+
+encode_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+EFFORTS = {"xhigh": "high", "max": "high"}
+"""Levels of effort that not every server knows."""
+
+
+class MessageEncoder(ABC):
+    """Encodes the requests of one conversation for one model of a vendor."""
+
+    wire: ClassVar[str]
+    """The name of the format."""
+
+    def __init__(self, vendor: Vendor, model: str) -> None:
+        self._vendor, self._model = vendor, model
+        self._name = f"{vendor.name}:{model}"
+        self._encoded_tools: tuple[Any, bytes] | None = None
+        self._encoded_system: tuple[str, bytes] = ("", b"")
+        self._messages: list[tuple[dict[str, Any], int, bytes]] = []
+        """Each message with the number of its blocks, and its encoded form."""
+
+    @abstractmethod
+    def encode(self, request: ModelRequest, *, max_output: int) -> bytes:
+        """Encode a streaming request's body. Raises `ValueError` or `TypeError` for invalid JSON."""
+
+    @abstractmethod
+    def _message(self, role: str, blocks: list[Block]) -> Iterator[dict[str, Any]]:
+        """Yield the format's own messages or items for one message."""
+
+    @abstractmethod
+    def _tool_list(self, tools: list[dict[str, Any]]) -> Any:
+        """Return the format's own list of the tools, which are never empty."""
+
+    def _tools(self, request: ModelRequest) -> bytes:
+        """The field `tools` with a comma before it; empty without tools."""
+        if self._encoded_tools is None or self._encoded_tools[0] is not request.tools:
+            # The servers of Anthropic carry out some tools themselves; those have no schema.
+            tools = [tool for tool in request.tools if "input_schema" in tool]
+            made = b',"tools":%s' % encode(self._tool_list(tools)) if tools else b""
+            self._encoded_tools = (request.tools, made)
+        return self._encoded_tools[1]
+
+    def _system(self, request: ModelRequest) -> bytes:
+        """The system prompt's text; empty without one."""
+        if self._encoded_system[0] != request.system:
+            self._encoded_system = (request.system, encode(request.system) if request.system.strip() else b"")
+        return self._encoded_system[1]
+
+    def _conversation(self, request: ModelRequest) -> Iterator[bytes]:
+        """Yield each encoded message that is not empty."""
+        for at, message in enumerate(request.messages):
+            known = self._messages[at] if at < len(self._messages) else None
+            if known is None or known[0] is not message or known[1] != len(message["content"]):
+                del self._messages[at:]
+                made = b",".join(map(encode, self._message(message["role"], blocks_of(message["content"]))))
+                known = (message, len(message["content"]), made)
+                self._messages.append(known)
+            if known[2]:
+                yield known[2]
+
+    def _own(self, block: Block) -> Any:
+        """The model's own form of a block that it made in this format; None for all other blocks."""
+        kept = block.get("vendor")
+        if kept is None or kept["name"] != self._name or kept.get("wire", "chat") != self.wire:
+            return None
+        return kept["item"]
+
+
+def blocks_of(content: str | list[Block]) -> list[Block]:
+    """Return a message's or result's content as blocks."""
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+
+def encode(value: Any) -> bytes:
+    """Encode compact JSON."""
+    return encode_text(value).encode()
+
+
+def shorten_id(call_id: str, longest: int) -> str:
+    """Return a call's id as a format allows it, the same for the call and its result."""
+    if len(call_id) <= longest:
+        return call_id
+    return "call_" + hashlib.sha256(call_id.encode()).hexdigest()[:32]
+
+
+def describe_unreadable(block: Block) -> str:
+    """Name a block for which a format has no place."""
+    return f"(a part of the kind {block['type']}, which this model cannot read)"
+
+
+def data_url(source: dict[str, Any]) -> str:
+    """Return the address of an image or document, or its content as one."""
+    return source.get("url") or f"data:{source['media_type']};base64,{source['data']}"
