@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 from swarm.core.errors import ConfigurationError
 from swarm.models.message_encoder import MessageEncoder
+from swarm.models.vendors import WIRES
 
 
 class ReplyReader(Protocol):
@@ -46,6 +47,11 @@ class Codec(NamedTuple):
     """The path of the address at a server that speaks all formats."""
     encoder: type[MessageEncoder]
     reader: type[ReplyReader]
+
+
+def codec_at(path: str) -> Codec | None:
+    """Return the format of requests to a path; None for any other path."""
+    return next((made for wire in WIRES if path.endswith((made := codec(wire)).path)), None)
 
 
 @cache

@@ -22,7 +22,7 @@ import httpx2
 from swarm.core.errors import ModelError
 from swarm.core.log import EventLog
 from swarm.core.secrets import strip_secrets
-from swarm.models.chat_reply import ChatReader
+from swarm.models.codecs import codec_at
 from swarm.models.events import read_events
 from swarm.models.reply import ReplyBuilder, split_message
 
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 _log = EventLog(__name__)
 
-PARTS = ("tools", "system", "messages")
+_LISTS = ("messages", "input")
+PARTS = ("tools", "system", "instructions", *_LISTS)
 """Fields of a request that its successors repeat."""
 _KEPT_HEADERS = ("content-type", "request-id", "x-request-id", "retry-after", "anthropic-version", "anthropic-beta")
 _KEPT_FAMILIES = ("anthropic-ratelimit-", "x-ratelimit-")
@@ -82,7 +83,7 @@ class Recorder:
         made = {name: without_secrets(value) for name, value in request.items() if name not in PARTS}
         for name in PARTS:
             value = request.get(name)
-            if name == "messages" and isinstance(value, list):
+            if name in _LISTS and isinstance(value, list):
                 made[name] = [self._name(one, lines) for one in value]
             elif value is not None:
                 made[name] = self._name(value, lines)
@@ -175,7 +176,7 @@ def _keep_reply(about: Mapping[str, Any], data: bytes) -> dict[str, Any]:
 
 
 def read_blocks(path: str, kind: str, data: bytes) -> tuple[list[Block], str]:
-    """Read the blocks of a reply in either format, and why it stopped: an empty reason if it was cut off, no blocks if it is no reply."""
+    """Read the blocks of a reply in any format, and why it stopped: an empty reason if it was cut off, no blocks if it is no reply."""
     builder = ReplyBuilder()
     try:
         for event in _read_any(path, kind.partition(";")[0], data):
@@ -194,8 +195,8 @@ def _read_any(path: str, kind: str, data: bytes) -> Iterator[Mapping[str, Any]]:
         if kind == "application/json"
         else (json.loads(one) for _, one in read_events([data]) if one.strip() != b"[DONE]")
     )
-    if path.endswith("/chat/completions"):
-        reader = ChatReader("recorded")
+    if (found := codec_at(path)) is not None:
+        reader = found.reader("recorded")
         for document in documents:
             yield from reader.read(document)
         yield from reader.end(said=kind == "application/json" or b"[DONE]" in data)

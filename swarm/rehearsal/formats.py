@@ -52,9 +52,15 @@ _RESPONSES = WireFormat(
     error=lambda refusal, _: responses_wire.build_openai_error(refusal),
     break_off=lambda message, _: responses_wire.build_failure_event(message),
 )
-_PATHS = {"/v1/messages": _MESSAGES, "/v1/chat/completions": _CHAT, "/v1/responses": _RESPONSES}
+_PATHS = {"/messages": _MESSAGES, "/chat/completions": _CHAT, "/responses": _RESPONSES}
 
 
 def find_format(method: str, path: str) -> WireFormat | None:
-    """Return the format of requests for a message to a path; None for any other path."""
-    return _PATHS.get(path.rstrip("/")) if method == "POST" else None
+    """Return the format of requests for a message to a path of this server; None for any other path."""
+    end = path.rstrip("/").removeprefix("/v1")
+    return _PATHS.get(end) if method == "POST" and end != path.rstrip("/") else None
+
+
+def format_at(path: str) -> WireFormat | None:
+    """Return the format of requests for a message to a path of any server; None for any other path."""
+    return next((found for end, found in _PATHS.items() if path.endswith(end)), None)

@@ -18,15 +18,14 @@ import yaml
 from swarm.core.errors import ConfigurationError
 from swarm.models import Block
 from swarm.models.recording import PARTS, read_blocks
-from swarm.rehearsal.chat_wire import read_chat
 from swarm.rehearsal.connection import RequestRefused
 from swarm.rehearsal.conversation import Conversation, read_conversation
+from swarm.rehearsal.formats import format_at
 
 PROMPT_CHARACTERS = 400
 """Enough of a prompt to tell agents of one definition apart."""
 _SURROUNDINGS = "</environment>"
 _FAULTS = ("400", "401", "403", "429", "500", "529")
-_CONVERSING = ("/messages", "/chat/completions")
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,15 @@ class RecordedExchange:
     @property
     def converses(self) -> bool:
         """Whether the request asks for a reply of a model."""
-        return self.path.endswith(_CONVERSING) and isinstance(self.request, dict)
+        return format_at(self.path) is not None and isinstance(self.request, dict)
+
+    def read(self) -> Any:
+        """Return the request as one of the Messages API. Raises `RequestRefused`."""
+        found, request = format_at(self.path), self.request
+        if isinstance(request.get("input"), list):
+            # The rehearsal can open only reasoning that it has encrypted itself.
+            request = request | {"input": [item for item in request["input"] if item.get("type") != "reasoning"]}
+        return request if found is None else found.read(request, self.path)
 
     @property
     def message(self) -> str:
@@ -111,7 +118,7 @@ def write_recorded(folder: Path) -> str:
         if not one.converses:
             continue
         try:
-            seen = read_conversation(read_chat(one.request) if one.path.endswith(_CONVERSING[1]) else one.request)
+            seen = read_conversation(one.read())
         except (RequestRefused, KeyError, TypeError, ValueError):
             continue  # a request of another program that the rehearsal cannot read
         prompt = seen.prompt.rpartition(_SURROUNDINGS)[2].strip()

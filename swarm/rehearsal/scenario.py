@@ -14,7 +14,6 @@ import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from swarm.core.errors import ConfigurationError
-from swarm.rehearsal.recorded import write_recorded
 
 SHIPPED = Path(__file__).parent / "scenarios"
 
@@ -261,7 +260,12 @@ def read_scenario(name_or_path: str | Path) -> str:
     """Return the YAML of the shipped scenario of that name, of that file, or of that folder's recording."""
     path = _path_of(name_or_path)
     try:
-        return write_recorded(path) if path.is_dir() else path.read_text(encoding="utf-8")
+        if path.is_dir():
+            # Its reader knows the server's formats, which know scenarios.
+            from swarm.rehearsal.recorded import write_recorded
+
+            return write_recorded(path)
+        return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         shipped = ", ".join(sorted(file.stem for file in SHIPPED.glob("*.yaml")))
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"

@@ -108,9 +108,9 @@ def test_a_recording_holds_no_secret_and_reads_as_it_was_read(server: RehearsalS
     os.environ["ANTHROPIC_API_KEY"] = os.environ["OURS_KEY"] = key
     try:
         with gateway_of(server.url, Quirk("letters", change=letter_by_letter)) as gateway:
-            vendors = {"ours": f"{server.url}/v1 OURS_KEY"}
+            vendors = {"ours": f"{server.url}/v1 OURS_KEY", "more": f"{server.url}/v1 OURS_KEY responses"}
             with closing(AnyModel(Settings(base_url=gateway.url, record=folder, vendors=vendors))) as model:
-                for name in ("claude-haiku-4-5", "ours:m-1"):
+                for name in ("claude-haiku-4-5", "ours:m-1", "more:m-1"):
                     for prompt in ("Look.", "Say the key."):
                         for _ in range(2):
                             try:
@@ -123,15 +123,15 @@ def test_a_recording_holds_no_secret_and_reads_as_it_was_read(server: RehearsalS
     text = file.read_text()
     assert SECRET not in text and key not in text and file.stat().st_mode & 0o777 == 0o600
     exchanges = read_recording(folder)
-    assert [one.status for one in exchanges] == [429, 200, 200, 200, 200, 200, 200, 200]
+    assert [one.status for one in exchanges] == [429, *[200] * 11]
     hidden = [one for one in exchanges if one.body is None]
-    assert [one.blocks[-1]["text"] for one in hidden] == ["the key is [a secret was here]"] * 4
+    assert [one.blocks[-1]["text"] for one in hidden] == ["the key is [a secret was here]"] * 6
     read = read_now(folder)
     assert read[0]["error"] == "rate_limit" and read[1]["error"] == "cut"
-    assert [one["content"][-1]["name"] for one in read[2:]] == ["Read", "Read"]
+    assert [one["content"][-1]["name"] for one in read[2:]] == ["Read"] * 4
     # A process that dies may cut its last line off.
     file.write_text(text + '{"exchange": {"beg')
-    assert len(read_recording(folder)) == 8
+    assert len(read_recording(folder)) == 12
     file.write_text("{}\n" + text)
     with pytest.raises(ConfigurationError, match="line 1: no line of a recording"):
         read_recording(folder)

@@ -17,7 +17,9 @@ from typing import Any
 from swarm.core.errors import ModelError
 from swarm.core.settings import Settings
 from swarm.models import ModelRequest
+from swarm.models.codecs import codec, codec_at
 from swarm.models.router import AnyModel
+from swarm.models.vendors import WIRES
 from swarm.rehearsal.recorded import RecordedExchange, read_recording
 
 HERE = Path(__file__).parent
@@ -28,13 +30,15 @@ def read_now(folder: Path) -> list[dict[str, Any]]:
     """Return what the adapters make of each reply and each refusal of a recording, in order."""
     exchanges = [one for one in read_recording(folder) if one.converses and one.body is not None and one.status]
     with _playing(exchanges) as url:
-        settings = Settings(base_url=url, vendors={"recorded": f"{url}/v1"}, request_timeout_seconds=10)
+        vendors = {f"recorded-{wire}": f"{url}{codec(wire).root} {wire}" for wire in WIRES}
+        settings = Settings(base_url=url, vendors=vendors, request_timeout_seconds=10)
         with closing(AnyModel(settings)) as model:
             return [_ask(model, one) for one in exchanges]
 
 
 def _ask(model: AnyModel, one: RecordedExchange) -> dict[str, Any]:
-    name = one.request["model"] if one.path.endswith("/messages") else f"recorded:{one.request['model']}"
+    wire = next((wire for wire in WIRES if codec(wire) is codec_at(one.path)), None)
+    name = one.request["model"] if wire is None else f"recorded-{wire}:{one.request['model']}"
     said: list[dict[str, Any]] = [{"role": "user", "content": [{"type": "text", "text": "as recorded"}]}]
     try:
         reply = model.complete(ModelRequest(model=name, system="", messages=said, tools=[]))
