@@ -1,4 +1,4 @@
-"""What the encoders of all vendors' formats share: a message is encoded once, and a model gets its own items back unchanged."""
+"""The common part of all encoders of vendors' formats: each message is encoded once, and a model gets its own items back."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class ResponsesEncoder(MessageEncoder):
         )
 
     def _name_cache(self, system: bytes, tools: bytes, first: bytes) -> str:
-        """Name the conversation for the vendor's prompt cache: equal for all its requests, whoever sends them."""
+        """Name the conversation for the vendor's prompt cache: equal for all its requests, on every worker."""
         if self._cache is None or self._cache[0] is not first:
             digest = hashlib.sha256(b"\0".join((self._name.encode(), system, tools, first)))
             self._cache = (first, digest.hexdigest()[:32])
