@@ -28,6 +28,11 @@ _NOTES = {
     "gitlab": r"/projects/owner%2Fproject/issues/(\d+)/notes",
     "gitea": r"/repos/owner/project/issues/(\d+)/comments",
 }
+_STATUSES = {
+    "github": r"/repos/owner/project/statuses/([0-9a-f]{40})",
+    "gitlab": r"/projects/owner%2Fproject/statuses/([0-9a-f]{40})",
+    "gitea": r"/repos/owner/project/statuses/([0-9a-f]{40})",
+}
 _PULLS = {
     "github": r"/repos/([^/]+/[^/]+)/pulls(?:/(\d+))?",
     "gitlab": r"/projects/([^/]+)/merge_requests(?:/(\d+))?",
@@ -73,6 +78,8 @@ class Forge:
         self.pulls: list[dict[str, Any]] = []
         self.comments: dict[int, list[dict[str, Any]]] = {7: []}
         """Of each issue."""
+        self.statuses: dict[str, list[dict[str, str]]] = {}
+        """Of each commit, oldest first."""
         self.reviews: list[dict[str, str]] = []
         """Unresolved comments: `path`, `line`, `body`, `author`."""
         self.made = 0
@@ -238,6 +245,8 @@ class Forge:
         path = path.removeprefix(root) if path.startswith(f"{root}/") else "-"
         if (found := re.fullmatch(_NOTES[self.kind], path)) is not None:
             return self._serve_notes(request.command, int(found[1]), given)
+        if (found := re.fullmatch(_STATUSES[self.kind], path)) is not None:
+            return self._serve_status(request.command, found[1], given)
         if (found := re.fullmatch(_PULLS[self.kind], path)) is None:
             return self._serve_review(path)
         project = unquote(found[1]) if self.kind == "gitlab" else found[1]
@@ -273,6 +282,22 @@ class Forge:
         self.comments[number].append({"id": 70 + len(self.comments[number]), "body": given["body"]})
         self._wait("commented")
         return 201, self.comments[number][-1]
+
+    def _serve_status(self, method: str, commit: str, given: dict[str, Any]) -> tuple[int, Any]:
+        if method != "POST":
+            raise Refusal(405, f"{method} is not allowed")
+        if subprocess.run([need_program("git"), "cat-file", "-e", commit], cwd=self.bare).returncode:
+            raise Refusal(422 if self.kind == "github" else 404, f"No commit found for SHA: {commit}")
+        known = self.statuses.setdefault(commit, [])
+        states = ("running", "success", "failed") if self.kind == "gitlab" else ("pending", "success", "failure")
+        if given.get("state") not in states or set(given) - {"state", "context", "description", "target_url"}:
+            raise Refusal(422, f"Validation Failed: {given}")
+        if self.kind == "github" and len(given.get("description", "")) > 140:
+            raise Refusal(422, "Validation Failed: description is too long (maximum is 140 characters)")
+        if self.kind == "gitlab" and known and known[-1]["state"] == given["state"]:
+            raise Refusal(400, f"Cannot transition status via :run from :{given['state']}")
+        known.append(given)
+        return 201, {"id": len(known), **given}
 
     def _list(self, asked: dict[str, str]) -> list[dict[str, Any]]:
         state = asked.get("state", "open")

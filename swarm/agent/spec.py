@@ -45,11 +45,13 @@ class JobRepository(BaseModel):
     pull_request: bool = False
     issue: int = 0
     """The number of the issue whose people learn of the job's end; 0: none."""
+    commit_status: bool = False
+    """Whether the job is shown as a check of the commit of `ref` and of the pushed ones."""
 
     @property
     def needs_forge(self) -> bool:
         """Report whether the job uses its server's API, besides Git."""
-        return self.pull_request or self.issue > 0
+        return self.pull_request or self.issue > 0 or self.commit_status
 
     @property
     def shown(self) -> str:

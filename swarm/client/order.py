@@ -105,6 +105,8 @@ class StepOrder(JobOptions):
     """Open a pull request for the branch, at GitHub, GitLab, Gitea or Forgejo."""
     issue: Annotated[int | None, Field(ge=1), Flag(metavar="NUMBER")] = None
     """Comment on this issue of the repository at the job's end, with the answer and the pull request."""
+    commit_status: bool = False
+    """Show the job as a check of REF and of the pushed commits, with a link to its page (SWARM_PAGE)."""
     webhook: Annotated[str | None, Flag(metavar="URL")] = None
     """Address to notify of the end, of questions and of four fifths of the budget (SWARM_JOB_WEBHOOKS, SWARM_WEBHOOK_SECRET)."""
 
@@ -131,6 +133,7 @@ class Order(StepOrder):
         asked += [self.check, self.rubric] if self.check or self.rubric else []
         asked += [self.repo, self.branch, str(self.pr)] if self.repo else []
         asked += [str(self.issue)] if self.issue else []
+        asked += ["commit_status"] if self.commit_status else []
         return hashlib.sha256(repr(asked).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 

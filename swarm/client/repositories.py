@@ -20,9 +20,9 @@ _ASK_SECONDS = 10.0
 def find_repository(order: Order, settings: Settings, ceiling: Ceiling) -> JobRepository | None:
     """Return the repository that an order names, if any. Raises `ConfigurationError`, `BeyondCeiling`."""
     if order.repo is None:
-        if order.branch is not None or order.pr or order.issue is not None:
+        if order.branch is not None or order.pr or order.issue is not None or order.commit_status:
             raise ConfigurationError(
-                "a branch, a pull request or an issue needs a repository; name it with --repo, or use `swarm apply --branch`"
+                "only a repository has branches, pull requests, issues and statuses; name it with --repo, or use `swarm apply --branch`"
             )
         return None
     url, ref = read_name(order.repo)
@@ -32,7 +32,14 @@ def find_repository(order: Order, settings: Settings, ceiling: Ceiling) -> JobRe
     if str(order.workspace) != ".":
         raise ConfigurationError("a job works on a repository or in a workspace; give one of --repo and --workspace")
     branch = check_ref(order.branch or "")
-    asked = JobRepository(url=url, ref=ref, branch=branch, pull_request=order.pr, issue=order.issue or 0)
+    asked = JobRepository(
+        url=url,
+        ref=ref,
+        branch=branch,
+        pull_request=order.pr,
+        issue=order.issue or 0,
+        commit_status=order.commit_status,
+    )
     return _ask(asked, settings)
 
 
@@ -47,11 +54,11 @@ def _ask(asked: JobRepository, settings: Settings) -> JobRepository:
         return asked
     if asked.needs_forge and site.name == LOCAL:
         raise ConfigurationError(
-            f"{asked.url} is a path, which has no pull requests and issues; omit --pr and --issue, or name its forge's URL"
+            f"{asked.url} is a path, which has no pull requests, issues and statuses; name its forge's URL, or omit those options"
         )
     if is_local and asked.needs_forge and not site.kind:
         raise ConfigurationError(
-            f'SWARM_FORGES does not say what {site.name} is; pull requests and issues need "github:", "gitlab:" or "gitea:" there'
+            f'SWARM_FORGES does not say what {site.name} is; pull requests, issues and statuses need "github:", "gitlab:" or "gitea:" there'
         )
     try:
         found = resolve(asked.url, asked.ref, site, seconds=_ASK_SECONDS)

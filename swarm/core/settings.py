@@ -242,6 +242,8 @@ class Settings(BaseSettings):
     """How long after its end a job moves from Redis to the store of objects; commands read it there. Unset: never."""
     full_share: float = Field(default=0.85, gt=0, le=1)
     """Worker: share of Redis' `maxmemory` (without one, of its host's memory) above which no new job or child starts."""
+    page: str | None = None
+    """Worker: address of the page in Flower, for links that jobs leave at forges: `https://swarm.example.org/swarm`."""
     agent_outputs_mib: int = Field(default=32, gt=0)
     """Worker: most space for long outputs that one agent keeps; above it the oldest are dropped, and the agent is told."""
     job_outputs_mib: int = Field(default=256, gt=0)
@@ -285,6 +287,15 @@ class Settings(BaseSettings):
     @classmethod
     def _check_hub(cls, value: str | None) -> str | None:
         return check_hub(value) if value else None
+
+    @field_validator("page")
+    @classmethod
+    def _check_page(cls, value: str | None) -> str | None:
+        if value and not re.fullmatch(r"https?://[^\s?#@]+", value):
+            raise ValueError(
+                f"{value!r} is no http or https address without `?`, `#` and a name; give that of the page"
+            )
+        return value.rstrip("/") if value else None
 
     @field_validator("objects")
     @classmethod

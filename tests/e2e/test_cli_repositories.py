@@ -43,7 +43,7 @@ def test_a_repository_is_worked_on_without_a_checkout_and_gets_a_branch(stack: W
         ("--repo", str(tmp_path / "missing.git"), "go"): b"is not there, or not for this worker: check the path",
         ("--repo", str(bare), "--pr", "go"): b"is a path, which has no pull requests",
         ("--repo", str(bare), "-w", str(tmp_path), "go"): b"give one of --repo and --workspace",
-        ("--pr", "go"): b"an issue needs a repository; name it with --repo",
+        ("--pr", "go"): b"statuses; name it with --repo",
     }.items():
         ran = stack.run("run", *words)
         assert ran.returncode == 2 and why in ran.stderr and ran.stderr.count(b"\n") == 1, ran.stderr.decode()

@@ -43,6 +43,7 @@ BEYOND: dict[str, tuple[Any, str]] = {
     "branch": ("fix", "--network"),
     "pr": (True, "--network"),
     "issue": (7, "--network"),
+    "commit_status": (True, "--network"),
 }
 """Fields that a ceiling bounds: a value beyond it, and the option of `swarm keys add` that allows it."""
 FREE: dict[str, Any] = {
@@ -78,9 +79,10 @@ TOGETHER = {
     "branch": {"repo": "octo/cat"},
     "pr": {"repo": "octo/cat"},
     "issue": {"repo": "octo/cat"},
+    "commit_status": {"repo": "octo/cat"},
 }
 """What must be given beside them."""
-NAMED = {"limits": "budget_usd", "branch": "repo", "pr": "repo", "issue": "repo"}
+NAMED = {"limits": "budget_usd", "branch": "repo", "pr": "repo", "issue": "repo", "commit_status": "repo"}
 """The field that a refusal names, if it is another one."""
 OF_TRIGGERS = ("apply_trigger", "fire_trigger", "replay_event", "resume_trigger")
 """Their orders come from a trigger's file."""

@@ -45,6 +45,7 @@ rules:
     reply: {tools: [{name: Bash, input: {command: 'echo reviewed >> WORK'}}]}
   - reply: {text: I took the review in.}
 """
+PAGE = "https://swarm.example/swarm"
 
 
 @pytest.fixture(params=KINDS)
@@ -64,7 +65,7 @@ def gitea(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Forge]:
 @pytest.fixture
 def manned(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Fleet]:
     forge = request.getfixturevalue("forge" if "forge" in request.fixturenames else "gitea")
-    with closing(Fleet(forges=forge.forges, checkouts=tmp_path / "checkouts")) as fleet:
+    with closing(Fleet(forges=forge.forges, checkouts=tmp_path / "checkouts", page=PAGE)) as fleet:
         fleet.start_worker(2)
         yield fleet
 
@@ -80,24 +81,38 @@ def finish(job: Job) -> JobView:
     return view
 
 
+def read_status(one: dict[str, str]) -> tuple[str, ...]:
+    return one["state"], one["context"], one["description"], one["target_url"]
+
+
 def text_of(forge: Forge) -> str:
     [one] = forge.pulls
     return str(one["description" if forge.kind == "gitlab" else "body"])
 
 
 def test_a_job_becomes_a_branch_and_a_pull_request_and_later_words_go_on_there(forge: Forge, manned: Fleet) -> None:
-    job = submit(manned, forge, manned.rehearse(SCENARIO), title="Write it down")
+    main = forge.branches()["main"]
+    job = submit(
+        manned, forge, manned.rehearse(SCENARIO), title="Write it down", repo=f"{forge.url}@main", commit_status=True
+    )
     view = finish(job)
     branch = f"swarm/{job.id}"
     began = next(entry for entry in manned.swarm.journal(view.root_id) if isinstance(entry, Started))
     assert "Write in lines." in began.guidance, "the repository's own instruction files are followed"
-    assert (view.branch, view.unpushed, view.workspace) == (branch, "", forge.url)
+    assert (view.branch, view.unpushed, view.workspace) == (branch, "", f"{forge.url}@main")
     assert view.pull_request.startswith(forge.site)
     assert forge.read(branch, "WORK") == "work\n" and forge.read(branch, "README") == "the project\n"
     first = forge.branches()[branch]
     assert git(forge.bare, "log", "--format=%s", f"main..{branch}").split("\n")[0] == "Write it down"
     [one] = forge.pulls
     assert one["title"] == "Write it down"
+    page = f"{PAGE}#/{job.id}"
+    done = ("success", "swarm/general-purpose", "completed: I did the work.", page)
+    assert [read_status(one) for one in forge.statuses[main]] == [
+        ("running" if forge.kind == "gitlab" else "pending", done[1], f"{job.id} is at work", page),
+        done,
+    ]
+    assert [read_status(one) for one in forge.statuses[first]] == [done] and page in text_of(forge)
     assert "I did the work." in text_of(forge) and f"swarm send {job.id}" in text_of(forge)
     text = f"A person's words.\n\n{text_of(forge)}"
     one["description" if forge.kind == "gitlab" else "body"] = text

@@ -1,13 +1,13 @@
 """The forges whose REST APIs are known: a forge is a row. Pure.
 
-GitHub: docs.github.com/rest/pulls; only its GraphQL API tells which review threads are resolved. Gitea and Forgejo: /api/swagger of each
-server. GitLab: docs.gitlab.com/api/merge_requests and /api/discussions.
+GitHub: docs.github.com/rest/pulls and /rest/commits/statuses; only its GraphQL API tells which review threads are resolved. Gitea and
+Forgejo: /api/swagger of each server. GitLab: docs.gitlab.com/api/merge_requests, /api/discussions and /api/commits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 from urllib.parse import quote
 
 from swarm.workspace.sites import Site
@@ -29,6 +29,9 @@ class ApiCall(NamedTuple):
     path: str
     body: Mapping[str, Any] | None = None
     query: Mapping[str, str] = {}
+
+
+CommitState = Literal["running", "success", "failure"]
 
 
 class Forge(NamedTuple):
@@ -56,6 +59,8 @@ class Forge(NamedTuple):
     """The branch of a listed pull request; empty if another repository has it: anybody can open one from a fork."""
     notes: str
     """The path of an issue's comments, below the project. `{number}` stands for the issue's."""
+    states: Mapping[CommitState, str]
+    """The forge's words for the states of a commit."""
     review: Callable[[str, str, int], list[ApiCall]]
     """The requests for review comments, by project, `owner/name` and number. `{id}` stands for each object of the first answer."""
     comments: Callable[[Any], list[Comment]]
@@ -150,6 +155,7 @@ FORGES: Mapping[str, Forge] = {
         find=lambda owner, branch: {"state": "open", "head": f"{owner}:{branch}", "per_page": "100"},
         head=_head,
         notes="/issues/{number}/comments",
+        states={"running": "pending", "success": "success", "failure": "failure"},
         review=_github_review,
         comments=_github_comments,
     ),
@@ -166,6 +172,7 @@ FORGES: Mapping[str, Forge] = {
         find=lambda owner, branch: {"state": "opened", "source_branch": branch, "per_page": "100"},
         head=lambda one: str(one["source_branch"]) if one["source_project_id"] == one["target_project_id"] else "",
         notes="/issues/{number}/notes",
+        states={"running": "running", "success": "success", "failure": "failed"},
         review=lambda project, name, number: [
             ApiCall("GET", f"{project}/merge_requests/{number}/discussions", query={"per_page": "100"})
         ],
@@ -184,6 +191,7 @@ FORGES: Mapping[str, Forge] = {
         find=lambda owner, branch: {"state": "open", "limit": "50"},
         head=_head,
         notes="/issues/{number}/comments",
+        states={"running": "pending", "success": "success", "failure": "failure"},
         review=lambda project, name, number: [
             ApiCall("GET", f"{project}/pulls/{number}/reviews", query={"limit": "50"}),
             ApiCall("GET", f"{project}/pulls/{number}/reviews/{{id}}/comments"),

@@ -12,12 +12,14 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from swarm.capabilities.repositories.forges import FORGES, ApiCall, Comment
+from swarm.capabilities.repositories.forges import FORGES, ApiCall, Comment, CommitState
 from swarm.core.errors import GitFailed, GitTrouble
 from swarm.workspace.sites import Site
 
 SECONDS = 30.0
 MOST_PAGES = 20
+MOST_OF_STATUS = 140
+"""GitHub's bound of a status' description."""
 MARK = "<!-- swarm -->"
 """Stands before and after the text that later pushes replace."""
 Given = ParamSpec("Given")
@@ -118,6 +120,21 @@ class PullRequests:
         asked = ApiCall("GET", path, query={"per_page": "100"})
         if not any(str(one.get("body") or "").startswith(mark) for one in self._list(asked)):
             self._ask(ApiCall("POST", path, {"body": f"{mark}\n{text}"}))
+
+    @_reads
+    def set_status(self, commit: str, state: CommitState, name: str, told: str, link: str) -> None:
+        """Show a check of this name at a commit, in one line, with a link if there is one. Setting it again changes nothing."""
+        about = {"state": self._forge.states[state], "context": name, "description": told[:MOST_OF_STATUS]}
+        try:
+            self._ask(
+                ApiCall(
+                    "POST", f"{self._project}/statuses/{commit}", {**about, **({"target_url": link} if link else {})}
+                )
+            )
+        except GitFailed as error:
+            # GitLab refuses a state that the commit has already.
+            if "annot transition status" not in str(error):
+                raise
 
     # -- requests ------------------------------------------------------------------------------------------
 

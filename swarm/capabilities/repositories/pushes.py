@@ -25,6 +25,8 @@ class Pushed(BaseModel):
     """The snapshot that the last pushed commit holds."""
     commit: str = ""
     """The last commit that the server surely has."""
+    began: str = ""
+    """The server's commit that the job began from."""
     number: int = 0
     """The pull request's number; 0: none is known."""
     since: float = 0.0

@@ -16,9 +16,17 @@ from swarm.agent.entries import Finished
 from swarm.agent.journaled import Condition
 from swarm.agent.spec import JobRepository
 from swarm.capabilities.context.instructions import Instructions, load_instructions
+from swarm.capabilities.repositories.forges import CommitState
 from swarm.capabilities.repositories.pull_requests import PullRequests
 from swarm.capabilities.repositories.pushes import Pushed, Pushes
-from swarm.capabilities.repositories.words import write_comment, write_review, write_text, write_title
+from swarm.capabilities.repositories.words import (
+    link_to,
+    write_comment,
+    write_review,
+    write_status,
+    write_text,
+    write_title,
+)
 from swarm.core.errors import GitBusy, GitFailed
 from swarm.core.log import EventLog
 from swarm.core.plain import clean_text
@@ -113,7 +121,7 @@ class RepositoryStep(Step):
                 return Again("its repository is out of reach")
             return Finished(state="failed", reason=f"the job has no files to work on: {error}")
         if pushed.since:
-            self._pushes.note(pushed.model_copy(update={"since": 0.0}))
+            self._pushes.note(self._pushes.read().model_copy(update={"since": 0.0}))
         self._pushes.begin_from(segment.claim.spec.model_copy(update={"base": base}), instructions)
         return Again("its repository is fetched")
 
@@ -126,6 +134,8 @@ class RepositoryStep(Step):
         found = Found(wanted.commit, wanted.target) if wanted.commit else resolve(wanted.url, wanted.ref, site)
         repository = self._open(found.commit)
         standing = fetch_beginning(segment.settings, repository, wanted.url, found, wanted.ref, site)
+        if wanted.commit_status and wanted.ref:
+            self._show_beginning(found.commit)
         base = begin(repository, standing, {"job": spec.job_id, "agent": spec.agent_id})
         if lack := find_lack(repository, base):
             self._tell("lacking", lack)
@@ -167,7 +177,7 @@ class RepositoryStep(Step):
         if isinstance(action, CallModel):
             # A request for a review comes with a message.
             return self._take_review if self.segment.journal.unread and self._pushes.wanted_review() else None
-        if not isinstance(action, End) or (action.finished.state != "completed" and not self._wanted.issue):
+        if not isinstance(action, End) or (action.finished.state != "completed" and not self._reports_failures):
             return None
         finished = action.finished
         return None if self._done_at == self.segment.history.length else lambda: self._deliver(finished)
@@ -180,6 +190,8 @@ class RepositoryStep(Step):
                 self._push(pushed, finished)
             if self._wanted.issue:
                 self._comment(finished)
+            if self._wanted.commit_status:
+                self._show_end(finished)
         except GitFailed as error:
             now = segment.claim.now()
             since = pushed.since or now
@@ -223,7 +235,7 @@ class RepositoryStep(Step):
         """Open the pull request of the pushed branch, or bring its text up to date."""
         segment, wanted = self.segment, self._wanted
         requests, job = PullRequests(self._site, wanted.url), segment.store.jobs.get(segment.spec.job_id)
-        text = write_text(job, finished.text, job.verdicts, self._find_risky())
+        text = write_text(job, finished.text, job.verdicts, self._find_risky(), self._link)
         if pushed.number:
             known, is_open = requests.get(pushed.number)
             if not is_open:
@@ -246,8 +258,37 @@ class RepositoryStep(Step):
         segment, wanted = self.segment, self._wanted
         job = segment.store.jobs.get(segment.spec.job_id)
         mark = f"<!-- swarm {job.id} {segment.history.length} -->"
-        text = write_comment(job, finished.state, finished.text or finished.reason)
+        text = write_comment(job, finished.state, finished.text or finished.reason, self._link)
         PullRequests(self._site, wanted.url).comment(wanted.issue, mark, text)
+
+    @property
+    def _reports_failures(self) -> bool:
+        return self._wanted.issue > 0 or self._wanted.commit_status
+
+    def _show_beginning(self, commit: str) -> None:
+        """Show the job as a check at work; a failure is no reason not to work, and the end tells it."""
+        self._pushes.note(self._pushes.read().model_copy(update={"began": commit}))
+        try:
+            self._show(commit, "running", "", "")
+        except GitFailed as error:
+            log.warning("repository.not_shown", job_id=self.segment.spec.job_id, why=error)
+
+    def _show_end(self, finished: Finished) -> None:
+        """Show the job's end as a check of the commit that it began from and of the last pushed one."""
+        pushed, state = self._pushes.read(), finished.state
+        for commit in filter(None, dict.fromkeys((pushed.began, pushed.commit))):
+            self._show(
+                commit, "success" if state == "completed" else "failure", state, finished.text or finished.reason
+            )
+
+    def _show(self, commit: str, mark: CommitState, state: str, answer: str) -> None:
+        segment, job = self.segment, self.segment.store.jobs.get(self.segment.spec.job_id)
+        name, told = f"swarm/{segment.spec.definition.name}", write_status(job, state, answer)
+        PullRequests(self._site, self._wanted.url).set_status(commit, mark, name, told, self._link)
+
+    @property
+    def _link(self) -> str:
+        return link_to(self.segment.settings.page, self.segment.spec.job_id)
 
     def _find_risky(self) -> dict[str, str]:
         """The changed files that programs outside of a sandbox obey, links that lead out, and files of Git LFS, with reasons."""

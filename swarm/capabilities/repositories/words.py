@@ -20,7 +20,9 @@ def write_title(job: JobView) -> str:
     return job.title[:MOST_TITLE] or job.id
 
 
-def write_text(job: JobView, answer: str, verdicts: Sequence[VerdictView], risky: Mapping[str, str]) -> str:
+def write_text(
+    job: JobView, answer: str, verdicts: Sequence[VerdictView], risky: Mapping[str, str], link: str = ""
+) -> str:
     """Return files to look at first, the results of checks, the answer, the cost, and how to go on.
 
     The answer is Markdown. A comment that begins in it would hide all that follows, so what warns of the work stands before it.
@@ -37,21 +39,36 @@ def write_text(job: JobView, answer: str, verdicts: Sequence[VerdictView], risky
     cost = "" if job.cost_usd is None or job.rehearsed else f", ${job.cost_usd:.2f}"
     tokens = f"{job.usage.total_tokens:,} tokens"
     parts.append(
-        f"<sub>`{job.id}`: {job.agents} agents, {tokens}{cost}. "
+        f"<sub>{_name(job, link)}: {job.agents} agents, {tokens}{cost}. "
         f'`swarm send {job.id} "…"` goes on here; `swarm send {job.id} --review` takes in the review.</sub>'
     )
     return "\n\n".join(parts)
 
 
-def write_comment(job: JobView, state: str, answer: str) -> str:
+def write_comment(job: JobView, state: str, answer: str, link: str = "") -> str:
     """Return the comment on an issue for a job that ends in this state."""
     parts = [_cut(answer.strip() or "The job left no text.", f"`swarm result {job.id}` has all of it")]
     if state != "completed":
         parts.insert(0, f"**The work has not succeeded ({state}).**")
     if job.pull_request:
         parts.append(f"Pull request: {job.pull_request}")
-    parts.append(f"<sub>`{job.id}`: {job.agents} agents, {job.usage.total_tokens:,} tokens.</sub>")
+    parts.append(f"<sub>{_name(job, link)}: {job.agents} agents, {job.usage.total_tokens:,} tokens.</sub>")
     return "\n\n".join(parts)
+
+
+def write_status(job: JobView, state: str, answer: str) -> str:
+    """Return one line about a job for a check of a commit; `state` is how the job ends, or empty."""
+    told = " ".join(answer.split())
+    return f"{state or 'at work'}: {told}" if told else f"{job.id} is {state or 'at work'}"
+
+
+def link_to(page: str | None, job_id: str) -> str:
+    """Return the address of a job in the page; empty if no setting has the page's."""
+    return f"{page}#/{job_id}" if page else ""
+
+
+def _name(job: JobView, link: str) -> str:
+    return f"[`{job.id}`]({link})" if link else f"`{job.id}`"
 
 
 def _code(text: str) -> str:

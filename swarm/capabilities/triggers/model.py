@@ -235,14 +235,27 @@ def _compile(name: str, expression: str) -> Any:
         raise ValueError(f"{name}: not an expression in CEL: {told[:300]}") from None
 
 
+def _drop_nulls(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {name: _drop_nulls(value) for name, value in data.items() if value is not None}
+    return [_drop_nulls(one) for one in data] if isinstance(data, list) else data
+
+
 def _evaluate(name: str, expression: str, event: TriggerEvent, *, missing: Any) -> Any:
-    """Evaluate an expression; a field that the event lacks gives `missing`."""
+    """Evaluate an expression; a field that the event lacks, or one below a field that is null, gives `missing`."""
     import cel
 
+    given = {"event": event.data, "type": event.type, "id": event.id}
     try:
-        return cel.evaluate(expression, {"event": event.data, "type": event.type, "id": event.id})
+        return cel.evaluate(expression, given)
     except KeyError:
         return missing
     except Exception as error:
+        try:
+            cel.evaluate(expression, {**given, "event": _drop_nulls(event.data)})
+        except KeyError:
+            return missing
+        except Exception:
+            pass
         told = " ".join(str(error).split())[:300]
         raise ConfigurationError(f"{name}: {expression}: {told}") from None
