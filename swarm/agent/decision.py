@@ -11,7 +11,7 @@ from swarm.agent.compaction import Compact, ContextBounds, after_overflow, wants
 from swarm.agent.coordination.rules import note_end
 from swarm.agent.coordination.rules import refuse_end as refuse_unverified
 from swarm.agent.cut import TOO_LARGE
-from swarm.agent.entries import Assistant, Finished, Grading, ModelFailed, Prompt, ToolFinished
+from swarm.agent.entries import Assistant, Finished, Grading, ModelFailed, Prompt, Switched, SwitchReason, ToolFinished
 from swarm.agent.history import OVERFLOWED, History
 from swarm.agent.journaled import Condition
 from swarm.agent.notes import Limit
@@ -45,6 +45,15 @@ class CallModel:
     tools_allowed: bool = True
     not_before: float = 0.0
     """After a failed attempt: wait until this time (Unix seconds) first."""
+
+
+@dataclass(frozen=True)
+class SwitchModel:
+    """Ask another model from now on, if one can take over; else take the action `otherwise`."""
+
+    reason: SwitchReason
+    otherwise: Action
+    why: str = ""
 
 
 @dataclass(frozen=True)
@@ -145,7 +154,7 @@ class Done:
     """The agent has ended."""
 
 
-_OfMind = CallModel | Compact | Say | Advance
+_OfMind = CallModel | Compact | Say | Advance | SwitchModel
 _OfCalls = RunTools | Settle | SpawnAgents | CollectChildren | SendMessages | Wait
 _OfEnd = RunCheck | Grade | AwaitGrader | Rest | End | Done
 Action = Begin | AwaitMail | _OfMind | _OfCalls | _OfEnd
@@ -215,7 +224,13 @@ def _next_request(history: History, spec: AgentSpec) -> Action:
     turns = history.turns - max(history.turns_before, history.turns_elsewhere)
     if turns >= _max_turns(spec) and not history.final_answer:
         return Say(notes.final_answer("turns", f"You have used all of your {turns} turns."))
-    return CallModel(tools_allowed=history.final_answer is None)
+    call = CallModel(tools_allowed=history.final_answer is None)
+    return call if history.switched is None or not _returns(history, history.switched) else SwitchModel("new run", call)
+
+
+def _returns(history: History, switched: Switched) -> bool:
+    """Whether a new run asks the first model of the chain again. A person's choice lasts."""
+    return switched.reason not in ("chosen", "new run") and history.switched_in < history.context.runs
 
 
 def _is_complete(history: History) -> bool:
@@ -313,6 +328,9 @@ def _next_after_failure(history: History, failure: ModelFailed, bounds: ContextB
     assert history.spec is not None
     if failure.error_kind == TOO_LARGE and (cut := after_overflow(history, bounds)) is not None:
         return cut
+    if history.spec.fallbacks and (reason := _why_leave(history, failure)) is not None:
+        stay = _fail(history, failure.error) if failure.permanent else _ask_again(history, failure)
+        return SwitchModel(reason, stay, failure.error)
     if failure.permanent:
         return _fail(history, failure.error)
     if history.context.overflows and not history.context.fresh and (cut := after_overflow(history, bounds)) is not None:
@@ -322,6 +340,16 @@ def _next_after_failure(history: History, failure: ModelFailed, bounds: ContextB
         return _fail(
             history, f"the model was away for {MAX_AWAY_SECONDS / 3600:g} hours; the last failure: {failure.error}"
         )
+    return _ask_again(history, failure)
+
+
+def _why_leave(history: History, failure: ModelFailed) -> SwitchReason | None:
+    from swarm.agent.chains import why_leave
+
+    return why_leave(history, failure)
+
+
+def _ask_again(history: History, failure: ModelFailed) -> CallModel:
     return CallModel(tools_allowed=history.final_answer is None, not_before=failure.retry_at)
 
 

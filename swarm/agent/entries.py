@@ -93,6 +93,28 @@ class ModelFailed(Journaled, Charge):
     """When the model became unavailable (Unix seconds); 0: it answers, but asks for a wait."""
 
 
+SwitchReason = Literal["overloaded", "gone", "forbidden", "chosen", "new run"]
+"""Why an agent asks another model: the last one was overloaded or unreachable, is unknown to its server, or may not be used; a person chose
+another one; or a new run begins with the first model of the chain again."""
+
+
+class Switched(Journaled):
+    """The agent asks another model from its next request on, for the rest of its run; the conversation stays as it is."""
+
+    kind: Literal["switched"] = "switched"
+    model: str
+    """Full id of the new model."""
+    was: str
+    """Full id of the last one."""
+    reason: SwitchReason
+    why: str = ""
+    """The last model's failure, or the person's name."""
+    asked: str = ""
+    """Id of the person's choice."""
+    passed_over: dict[str, str] = {}
+    """Models of the chain that could not take over, and why."""
+
+
 class ToolStarted(Journaled):
     """A call with effects is about to run. Without a `tool_finished` after it, it may have taken effect."""
 
@@ -364,7 +386,7 @@ class Finished(Journaled):
     """Commit of the workspace at the end, if it is the agent's own."""
 
 
-_OfTalk = Started | Prompt | Assistant | ModelFailed | Mail | Exchanged | Compacted | CompactionFailed
+_OfTalk = Started | Prompt | Assistant | ModelFailed | Switched | Mail | Exchanged | Compacted | CompactionFailed
 _OfCalls = ToolStarted | ToolFinished | Spawned | Answered | Ruled | HooksBegun | Hooked
 _OfRuns = Redefined | Advanced | Parked | Grading | Verdict | Resumed | Replayed | Finished
 Entry = Annotated[_OfTalk | _OfCalls | _OfRuns, Field(discriminator="kind")]

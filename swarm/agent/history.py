@@ -10,7 +10,7 @@ messages only grow at the end, so a request begins with the last one's bytes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from swarm.agent import notes
@@ -48,6 +48,7 @@ from swarm.agent.entries import (
     Ruled,
     Spawned,
     Started,
+    Switched,
     ToolFinished,
     ToolStarted,
     Verdict,
@@ -158,11 +159,27 @@ class History(HistoryState):
         if entry.error_kind == LOST:
             return
         self.failures += 1
+        self.unanswered += entry.away_since > 0
         self.failure = entry
         if entry.error_kind == BAD_IMAGE and not entry.permanent:
             # A new list, because readers of the old one only look at its end.
             self.messages = drop_images(self.messages)
         self.context.overflows += entry.error_kind == TOO_LARGE
+
+    def _take_switched(self, entry: Switched) -> None:
+        self.switched, self.switched_in = entry, self.context.runs
+        if entry.reason in ("gone", "forbidden"):
+            self.unusable.add(entry.was)
+        self.failures = self.unanswered = 0
+        self.failure = None
+        # The new model counts otherwise, has nothing in its cache, and may summarize in another way.
+        self._recount()
+        self.context = replace(self.context, text_only=False, failures=0, earlier=0, overflows=0, tried_at=-1_000)
+
+    def _recount(self) -> None:
+        """Estimate the whole conversation from its size."""
+        self.known_tokens = 0
+        self.new_bytes = sum(size_of(block) for message in self.messages for block in message["content"])
 
     def _take_compaction_failed(self, entry: CompactionFailed) -> None:
         self.context = note_failure(self.context, entry, self.turns)
@@ -208,6 +225,8 @@ class History(HistoryState):
 
     def _take_replayed(self, _entry: Replayed) -> None:
         self.turns_elsewhere, self.warned, self.corrections = self.turns, set(), 0
+        # A branch begins with the model of its own specification.
+        self.switched, self.unusable = None, set()
         if self.final_answer_given:
             self.final_answer, self.final_answer_given = None, False
 
@@ -220,7 +239,8 @@ class History(HistoryState):
         self.finished = self.failure = self.final_answer = None
         self.final_answer_given = False
         self.reply_text, self.plan = ReplyText(), ""
-        self.failures = self.continuations = self.corrections = 0
+        self.failures = self.unanswered = self.continuations = self.corrections = 0
+        self.unusable = set()
         self.turns_before = self.turns
         self.leaving = False
         self.hooks.stopped, self.hooks.sent_back = "", 0
@@ -279,7 +299,7 @@ class History(HistoryState):
     def _take_assistant(self, entry: Assistant) -> None:
         self.turns += 1
         self.mail_taken = 0
-        self.failures, self.failure = 0, None
+        self.failures, self.unanswered, self.failure = 0, 0, None
         self.continuations = self.continuations + 1 if entry.stop_reason == "max_tokens" else 0
         self.reply_text.take(entry)
         self.last, self.judged = entry, {}
@@ -306,9 +326,8 @@ class History(HistoryState):
         """Replace the summarized part by the summary, in new lists: others may hold the old ones."""
         words = "" if self.final_answer is None else self.final_answer.text
         self.messages, cuts = cut_messages(self.messages, self.context.cuts, entry, words)
-        self.known_tokens = 0
-        self.new_bytes = sum(size_of(block) for message in self.messages for block in message["content"])
-        self.failures, self.failure = 0, None
+        self._recount()
+        self.failures, self.unanswered, self.failure = 0, 0, None
         self.guided = set()
         self.context = note_cut(self.context, entry, cuts, turns=self.turns, tokens=self.tokens_to_send())
 

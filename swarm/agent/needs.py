@@ -173,9 +173,10 @@ def needs_of(
     wants |= {offer("mcp", key) for key in servers}
     harness = spec.definition.harness
     wants |= {offer("harness", harness.program)} if harness else set()
-    model = spec.model if (spec.definition.asks_model or harness) and not spec.base_url else ""
-    vendor = vendor_of(model)
-    wants |= {offer("vendor", vendor.name)} if vendor is not None and vendor.key else set()
+    # Any worker may take an agent with a chain: the one that cannot use its model finds another worker, or another model.
+    named = (spec.definition.asks_model or harness) and not spec.base_url and not spec.fallbacks
+    model = spec.model if named else ""
+    wants |= _wants_of_model(model) if model else set()
     wants |= _TODAY
     versions = {offer("harness", harness.program): harness.version} if harness and harness.version else {}
     needs = Needs(job=spec.job_id, model=model, wants=tuple(sorted(wants)), versions=versions)
@@ -184,6 +185,17 @@ def needs_of(
     # The agent's own folder, and in it the workspace under its name.
     checkouts = str(PurePath(spec.workspace).parent.parent)
     return needs.model_copy(update={"hub": spec.files.hub, "checkouts": checkouts})
+
+
+def with_model(needs: Needs, model: str, was: str = "") -> Needs:
+    """Return an agent's requirements for another model; `was` is the last one, and an empty `model` is any."""
+    wants = set(needs.wants) - _wants_of_model(was or needs.model) | _wants_of_model(model)
+    return needs.model_copy(update={"model": model, "wants": tuple(sorted(wants))})
+
+
+def _wants_of_model(model: str) -> set[str]:
+    vendor = vendor_of(model)
+    return {offer("vendor", vendor.name)} if vendor is not None and vendor.key else set()
 
 
 def formats(oldest: int, newest: int) -> set[str]:

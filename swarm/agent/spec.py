@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import not_
 from pathlib import PurePath
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -78,7 +79,9 @@ class AgentSpec(Formatted):
     """A few words for lists and Flower."""
     prompt: str
     model: str
-    """A full model id."""
+    """A full model id: the first model that it asks. `swarm.agent.history.History.switched` names a later one."""
+    fallbacks: tuple[str, ...] = Field(default=(), exclude_if=not_)
+    """Full ids of the models that take over, in this order."""
     mode: PermissionMode = "acceptEdits"
     """The initial permission mode."""
     after_plan: PermissionMode | None = None

@@ -20,6 +20,7 @@ from swarm.agent.entries import (
     ModelFailed,
     Prompt,
     Ruled,
+    Switched,
     ToolFinished,
     Verdict,
 )
@@ -193,6 +194,14 @@ class HistoryState:
     """Limits that the agent was warned of."""
     failures: int = 0
     failure: ModelFailed | None = None
+    unanswered: int = 0
+    """The part of `failures` after which the server did not say when to ask again."""
+    switched: Switched | None = None
+    """The last change of the model, if any."""
+    switched_in: int = 0
+    """Number of the run in which it happened."""
+    unusable: set[str] = field(default_factory=set)
+    """Models that turned out to be unknown or forbidden in this run."""
     continuations: int = 0
     paid: Charge = field(default_factory=Charge)
     mail_taken: int = 0
@@ -222,6 +231,18 @@ class HistoryState:
     def usage(self) -> Usage:
         """Return all tokens paid for."""
         return self.paid.usage
+
+    def model_of(self, spec: AgentSpec) -> str:
+        """Return the full id of the model that the agent of this spec asks now."""
+        return spec.model if self.switched is None else self.switched.model
+
+    def as_now(self, spec: AgentSpec) -> AgentSpec:
+        """Return the spec with the model in use as the first one, followed by its possible successors."""
+        if self.switched is None:
+            return spec
+        from swarm.agent.chains import successors
+
+        return spec.model_copy(update={"model": self.switched.model, "fallbacks": tuple(successors(self, spec))})
 
     def all_at_hand(self) -> str:
         """Return all texts at hand without the model: the reply's, and the last children's results."""

@@ -18,6 +18,13 @@ _PURPOSES = {
     "coordination": "the end came too early",
 }
 _RULINGS = {"allow": "allowed", "deny": "denied", "ask": "left to a person"}
+_SWITCHES = {
+    "overloaded": "it does not answer",
+    "gone": "its server does not know it",
+    "forbidden": "it may not be used here",
+    "chosen": "a person chose so",
+    "new run": "a new run begins with the first model",
+}
 _DECISIONS = {"deny": "denied", "block": "sent back", "ask": "wants a person asked", "allow": "allowed"}
 _UNHEARD = {
     "failed": "failed",
@@ -117,6 +124,16 @@ class Narrator:
             cost_usd=self._cost(entry) if entry.usage.total_tokens else None,
             estimated_usd=0.0 if self._rehearsed else entry.estimated_usd,
             facts={name: getattr(entry, name) for name in ("error", "error_kind", "permanent")},
+        )
+
+    def _switched(self, entry: e.Switched) -> Item:
+        passed = [f"{model} was passed over: {why}" for model, why in entry.passed_over.items()]
+        return Item(
+            kind="note",
+            title=f"asks {entry.model} from now on, no longer {entry.was}: {_SWITCHES[entry.reason]}",
+            aside="; ".join(filter(None, [entry.why, *passed])),
+            level="doubt" if entry.reason in ("overloaded", "gone", "forbidden") else "",
+            facts={"model": entry.model, "was": entry.was, "reason": entry.reason, "why": entry.why},
         )
 
     def _mail(self, entry: e.Mail) -> Item:

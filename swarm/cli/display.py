@@ -38,7 +38,7 @@ _FEED_SECONDS = 0.5
 _TICK_SECONDS = 0.25
 """Seconds between clock updates while nothing happens."""
 _IDLE_CHECK_SECONDS = 3.0
-_ABOVE = frozenset({"message", "bounded", "server", "held", "lacking"})
+_ABOVE = frozenset({"message", "bounded", "switched", "server", "held", "lacking"})
 """Event kinds shown above the tree."""
 _WORTH_A_LINE = _ABOVE | {
     "note",

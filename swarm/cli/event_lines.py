@@ -36,6 +36,7 @@ _NOTICES = {
     "board": "task {task} {change}: {subject}",
     "bounded": "bounded by its worker: {why}",
     "server": "goes without an MCP server: {why}",
+    "switched": "asks {model} from now on, no longer {was} ({reason}): {why}",
     "lacking": "works without all of its repository: {why}",
     "pushed": "pushed: {why}",
     "pull_request": "pull request: {why}",

@@ -30,6 +30,7 @@ from swarm.definitions.grants import Grant
 from swarm.definitions.mcp.lacks import NO_EXTRA
 from swarm.definitions.mentions import split_address
 from swarm.definitions.model import AgentDefinition, Isolation, Outcome, PermissionMode
+from swarm.definitions.names import split_chain
 from swarm.definitions.setups import Setup
 from swarm.definitions.tools import WORKFLOW
 from swarm.models import Usage
@@ -141,13 +142,15 @@ def _make_spec(order: Order, definition: AgentDefinition, job_id: str, title: st
     mode = first_mode(definition, ceiling.bound_mode(order.mode or found.permissions.default_mode or DEFAULT_MODE))
     isolation = _choose_isolation(order, definition, settings, is_copy=repository is not None)
     limits = _choose_limits(order, definition, place)
+    models = _choose_models(order, definition, limits, place)
     return AgentSpec(
         agent_id=root_agent_id(job_id),
         job_id=job_id,
         definition=definition,
         description=title,
         prompt=order.prompt,
-        model=_choose_model(order, definition, limits, place),
+        model=models[0],
+        fallbacks=tuple(models[1:]),
         workspace=str(_place_workspace(folder, job_id, settings, isolation)),
         isolation=isolation,
         repository=repository,
@@ -342,14 +345,21 @@ def _find_outcome(order: Order, own: Outcome | None) -> Outcome | None:
     return outcome
 
 
-def _choose_model(order: Order, definition: AgentDefinition, limits: Limits, place: _JobPlace) -> str:
+def _choose_models(order: Order, definition: AgentDefinition, limits: Limits, place: _JobPlace) -> list[str]:
+    """Choose the root's chain of models: the order's, or the definition's."""
     prices, preferred = place.settings.prices_file, place.found.preferences
     default = find_default(place.settings, preferred)
-    model = resolve_model(order.model or definition.model, default=default, parent=None, prices_file=prices)
-    require_available(model, preferred)
-    if limits.budget_usd is not None and cost_usd(model, Usage(), prices_file=prices) is None:
-        raise ConfigurationError(
-            f"no price is known for the model {model}, so a budget cannot be kept; "
-            "add its price to the file that SWARM_PRICES_FILE names, or limit tokens instead"
-        )
-    return model
+    named: Sequence[str | None] = (definition.model, *definition.fallbacks)
+    if order.model:
+        named = split_chain(order.model) if "," in order.model else (order.model,)
+    models = list[str]()
+    for name in named:
+        model = resolve_model(name, default=default, parent=None, prices_file=prices)
+        require_available(model, preferred)
+        models.append(model)
+        if limits.budget_usd is not None and cost_usd(model, Usage(), prices_file=prices) is None:
+            raise ConfigurationError(
+                f"no price is known for the model {model}, so a budget cannot be kept; "
+                "add its price to the file that SWARM_PRICES_FILE names, or limit tokens instead"
+            )
+    return models

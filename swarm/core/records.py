@@ -244,6 +244,7 @@ class Event(BaseModel, frozen=True):
       messages through `up_to`, in the turn `turn`
     - `question` (question, sort, title), `answered` (question, state, answer, by): the agent asked something; the question was closed
     - `denied` (call, why), `bounded` (why), `held` (what), `hooked` (event, why), `server` (why): a refused action, or a missing resource
+    - `switched` (model, was, reason, why): the agent asks another model from now on
     - `note` (sort: phase, log or progress; text): a workflow tells people something
     - `merge` (why): the fate of the work in the agent's own copy
     - `verdict` (by, attempt, passed, summary): the verdict on the work. `summary` (sort, text)

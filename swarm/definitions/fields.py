@@ -26,7 +26,7 @@ from swarm.definitions.key_readers import (
 )
 from swarm.definitions.keys import Table, normalise_keys, show_key, warn_about_the_rest
 from swarm.definitions.model import DEFAULT_TYPE, AgentDefinition, Effort, MemoryScope, Mode, PermissionMode
-from swarm.definitions.names import spell_part
+from swarm.definitions.names import spell_part, split_chain
 from swarm.definitions.sources import Unusable, as_text, show, show_path
 from swarm.definitions.tool_lists import Entry, ToolLists, read_entries, read_switches
 
@@ -143,8 +143,7 @@ def _read_description(keys: Table, prompt: str, inherited: bool, warnings: list[
 
 
 def _read_model_and_limits(keys: Table, values: dict[str, Any], warnings: list[str]) -> None:
-    if model := _read_string(keys, "model").strip():
-        values["model"] = read_model(model, warnings)
+    values |= _read_chain(keys.get("model"), warnings)
     if mode := _read_string(keys, "mode").strip().lower():
         if mode in get_args(Mode):
             values["mode"] = mode
@@ -176,6 +175,17 @@ def _read_model_and_limits(keys: Table, values: dict[str, Any], warnings: list[s
     values |= read_requirements(keys, warnings)
     isolation, kind, minutes = (_read_string(keys, key) for key in ("isolation", "kind", "timeoutmins"))
     values |= read_placing(isolation, kind, minutes, warnings)
+
+
+def _read_chain(given: Any, warnings: list[str]) -> dict[str, Any]:
+    """Read one model, or a list of models of which later ones take over for earlier ones."""
+    if isinstance(given, Mapping) or (isinstance(given, list) and not all(isinstance(one, str) for one in given)):
+        raise Unusable(f"`model` is {show(given)}, not a model", "Name one model, or a list of them.")
+    named = given if isinstance(given, list) else split_chain("" if given is None else as_text(given))
+    if not named:
+        return {}
+    first, *others = [read_model(model.strip(), warnings) for model in named]
+    return {"model": first, "fallbacks": tuple(model for model in others if model not in (None, "inherit"))}
 
 
 def _read_memory(keys: Table, values: dict[str, Any], warnings: list[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import not_
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -83,6 +84,8 @@ class AgentDefinition(BaseModel):
     """Permissions beyond the two lists: OpenCode's tool, pattern and action. The last match decides."""
     model: str | None = None
     """An alias, a full id, or `inherit`; None means the settings' model."""
+    fallbacks: tuple[str, ...] = Field(default=(), exclude_if=not_)
+    """Models that take over, in this order, when `model` cannot be used; named like it."""
     mode: Mode = "all"
     permission_mode: PermissionMode = "default"
     read_only: bool = False

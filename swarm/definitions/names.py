@@ -28,6 +28,11 @@ _TYPE_ALIASES = {"reviewer": "code-reviewer", "general": DEFAULT_TYPE}
 """Other systems' names of shipped types."""
 
 
+def split_chain(named: str) -> list[str]:
+    """Return the models of a chain that is written as `first, second`."""
+    return [model for one in named.split(",") if (model := one.strip())]
+
+
 def split_pattern(pattern: str) -> tuple[str, str | None]:
     """Return the name and the spec of `Tool(spec)`. `Tool()`, `Tool(*)` and `Tool(:*)` mean the whole tool: no spec."""
     name, bracket, rest = pattern.strip().partition("(")

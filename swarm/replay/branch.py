@@ -236,7 +236,7 @@ class _New:
         }
         if first:
             update |= {"background": False, "teammate": False, "helper": False, "batch": False}
-            update |= {"model": self._change.model} if self._change.model else {}
+            update |= {"model": self._change.model, "fallbacks": ()} if self._change.model else {}
         return update
 
     def _tell(self, old: PastAgent) -> Iterator[dict[str, Any]]:

@@ -74,22 +74,22 @@ def _compare(
     spec = history.spec
     if not reply.request_sha or spec is None:
         return "unknown"
-    facts = reply.facts or NO_FACTS
+    facts, model = reply.facts or NO_FACTS, history.model_of(spec)
     request = ModelRequest(
-        model=spec.model,
+        model=model,
         system=history.system,
         messages=history.messages,
         tools=history.tools,
-        max_tokens=reply_room(history, Sizes.of(spec.model, facts, prices_file)),
+        max_tokens=reply_room(history, Sizes.of(model, facts, prices_file)),
         facts=facts,
         tools_allowed=history.final_answer is None,
         effort=spec.definition.effort,
         summarize=None,
         kept={},
     )
-    found = split_model(spec.model, added)
+    found = split_model(model, added)
     encoder = Encoder() if found is None else codec(found[0].wire).encoder(*found)
-    body = encoder.encode(request, max_output=max_output(spec.model, prices_file=prices_file))
+    body = encoder.encode(request, max_output=max_output(model, prices_file=prices_file))
     if hashlib.sha256(body).hexdigest() == reply.request_sha:
         return "same"
     bounded = spec.limits.max_tokens is not None or spec.limits.budget_usd is not None

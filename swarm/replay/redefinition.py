@@ -38,8 +38,8 @@ def redefine(
         if definition is not None and spec.fork is None:
             made[old] = _redefined(spec, definition, made.get(past.agents[old].parent), prices_file)
     if model is not None and moment.agent_id in made:
-        made[moment.agent_id] = made[moment.agent_id].model_copy(update={"model": model})
-    fields = {"definition", "model", "rules", "limits"}
+        made[moment.agent_id] = made[moment.agent_id].model_copy(update={"model": model, "fallbacks": ()})
+    fields = {"definition", "model", "fallbacks", "rules", "limits"}
     return {old: spec.model_dump(mode="json", include=fields) for old, spec in made.items()}
 
 
@@ -53,9 +53,13 @@ def _redefined(
     # For an agent that continues alone, limits of its parents cannot be separated from its own.
     above = parent.rules if parent is not None else Rules() if spec.parent_id is None else spec.rules
     update: dict[str, Any] = {"definition": definition, "rules": above + definition_rules(definition)}
-    if definition.model and definition.model != was.model:
+    chain = [definition.model, *definition.fallbacks]
+    if definition.model and chain != [was.model, *was.fallbacks]:
         inherited = spec.model if parent is None else parent.model
-        update["model"] = resolve_model(definition.model, default=spec.model, parent=inherited, prices_file=prices_file)
+        first, *others = (
+            resolve_model(model, default=spec.model, parent=inherited, prices_file=prices_file) for model in chain
+        )
+        update |= {"model": first, "fallbacks": tuple(others)}
     if definition.max_turns is not None and spec.parent_id is None:
         update["limits"] = spec.limits.model_copy(update={"max_turns": definition.max_turns})
     return spec.model_copy(update=update)

@@ -43,6 +43,7 @@ _HARMLESS = (
         "disallowed_tools",
         "permission",
         "model",
+        "fallbacks",
         "mode",
         "permission_mode",
         "read_only",

@@ -150,7 +150,9 @@ class Children:
         prices, named = self._segment.settings.prices_file, dict[str, str]()
         if any(step.adds_tools for step in self._parts.steps):
             return named
-        own, _ = name_prefix(self._spec, self._journal.history.system, self._journal.history.tools, prices)
+        own, _ = name_prefix(
+            self._journal.history.as_now(self._spec), self._journal.history.system, self._journal.history.tools, prices
+        )
         for child in children:
             # A fork begins with its parent's conversation, and a continued agent with its own.
             if isinstance(child, AgentSpec) and child.fork is None:

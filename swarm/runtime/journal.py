@@ -19,11 +19,13 @@ from swarm.agent.entries import (
     HooksBegun,
     Mail,
     Started,
+    Switched,
     ToolFinished,
     ToolStarted,
     Verdict,
 )
 from swarm.agent.history import History
+from swarm.agent.needs import Needs
 from swarm.core.plain import clean
 from swarm.mailbox import Message
 from swarm.runtime.share import Share
@@ -148,6 +150,15 @@ class Journal:
         # A repeated step does not report the count: look again.
         self.unread = 1 if unread is None else unread
         self.history.apply(entry)
+
+    def switch(self, entry: Switched, needs: Needs) -> None:
+        """Store a switch to another model, which workers with these capabilities can ask."""
+        entry = self.stamp(entry)
+        appended = self.store.journals.switch_model(self.claim, self.next_number, entry, needs)
+        self.unread = self.unread if appended.unread is None else appended.unread
+        self.history.apply(entry)
+        if self._publish is not None and appended.effect.publish:
+            self._publish(appended.effect)
 
     def append_verdict(self, verdict: Verdict) -> None:
         """Store a verdict on the agent's work, also in its record."""

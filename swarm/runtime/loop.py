@@ -28,6 +28,7 @@ from swarm.agent.decision import (
     SendMessages,
     Settle,
     SpawnAgents,
+    SwitchModel,
     Wait,
     next_action,
 )
@@ -112,6 +113,7 @@ class Loop:
     def _run(self) -> Outcome:
         try:
             self.journal.load()
+            self.segment.follow_switch(self.segment.claim.slot)
             self.steps = self.parts.steps
             outcome = self._enter()
             while outcome is None:
@@ -169,6 +171,8 @@ class Loop:
                 return self._answer_calls(action)
             case Begin():
                 return self._begin()
+            case SwitchModel():
+                return self._switch(action)
             case Say(prompt=prompt):
                 self.journal.append([prompt])
             case AwaitMail():
@@ -232,6 +236,11 @@ class Loop:
             return self._turn(awaited(reserved))
         self.parts.model_call.request(action, reserved)
         return None
+
+    def _switch(self, action: SwitchModel) -> Outcome | None:
+        from swarm.runtime.switching import switch
+
+        return None if switch(self.parts, action) else self._do(action.otherwise)
 
     def _take_mail_between_turns(self) -> bool:
         # Mail that does not fit into one turn stays in the mailbox for the next ones.

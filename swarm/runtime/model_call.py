@@ -91,11 +91,11 @@ class ModelCall:
         self._journal, self._settings, self._stop = segment.journal, segment.settings, segment.stop
         self._spec, self.share = segment.spec, segment.journal.share
         self._told_activity_at = time.monotonic()
-        self._kept: dict[str, Any] = {}
+        self._kept: dict[str, dict[str, Any]] = {}
         self._words: TokenStream | None = None
         self._watched = False
         self._gate: Gate | None = None
-        self._bounds: dict[tuple[str, Sizes], ContextBounds] = {}
+        self._bounds: dict[tuple[str, str, Sizes], ContextBounds] = {}
         self.facts = KnownFacts(segment)
 
     @property
@@ -106,11 +106,11 @@ class ModelCall:
         """Size limits of the conversation, and the wanted summary; None before the first reply, and for who cuts it by itself."""
         if self._history.last is None or self._spec.definition.harness is not None:
             return None
-        wanted, prices, model = self._journal.wanted, self._settings.prices_file, self._spec.model
+        wanted, prices, model = self._journal.wanted, self._settings.prices_file, self.share.model
         sizes = self.facts.sizes(model)
-        if (known := self._bounds.get((wanted, sizes))) is None:
+        if (known := self._bounds.get((wanted, model, sizes))) is None:
             price = price_of(model, prices_file=prices)
-            known = self._bounds[wanted, sizes] = bounds_of(
+            known = self._bounds[wanted, model, sizes] = bounds_of(
                 *sizes,
                 most=self._settings.compact_tokens,
                 dearer_above=price.above.prompt_tokens if price is not None and price.above is not None else None,
@@ -123,15 +123,15 @@ class ModelCall:
         try:
             room = self.room(reserved)
             request = ModelRequest(
-                model=self._spec.model,
+                model=self.share.model,
                 system=self._history.system,
                 messages=self._history.messages,
                 tools=self._history.tools,
                 max_tokens=room,
                 tools_allowed=action.tools_allowed,
                 effort=self._spec.definition.effort,
-                kept=self._kept,
-                facts=self.facts.of(self._spec.model),
+                kept=self._kept.setdefault(self.share.model, {}),
+                facts=self.facts.of(self.share.model),
                 traceparent=traceparent(self._spec.job_id, self._spec.agent_id, self._journal.next_number),
             )
             began = time.monotonic()
@@ -156,7 +156,7 @@ class ModelCall:
     def keep(self, reply: Reply, *, seconds: float, price_share: float = 1.0, facts: ModelFacts = NO_FACTS) -> None:
         """Journal a reply, with its duration and the facts that shaped its request, at that share of its price."""
         if reply.stop_reason == OVERFLOWED:
-            self.facts.learn(self._spec.model, ModelFacts(window=reply.usage.total_tokens))
+            self.facts.learn(self.share.model, ModelFacts(window=reply.usage.total_tokens))
         content = tell_apart(reply.content, self._history.call_ids, self._history.turns)
         charge = self.charge(reply.model, reply.usage).scaled(price_share)
         entry = Assistant(
@@ -179,13 +179,13 @@ class ModelCall:
 
     def note_failure(self, error: PermanentModelError | ConfigurationError | TransientModelError) -> None:
         """Journal a failed request. Raises `UnfitWorker`."""
-        if self._spec.base_url is None and _is_the_workers(error):
+        if self._spec.base_url is None and _is_the_workers(error) and self._is_left_to_others():
             # Another vendor's key says nothing about other models.
             of_one = isinstance(error, ModelError) and error.kind == "permission"
-            of_one = of_one or split_model(self._spec.model, self._settings.vendors) is not None
-            raise UnfitWorker(str(error), self._spec.model if of_one else ANY_MODEL)
+            of_one = of_one or split_model(self.share.model, self._settings.vendors) is not None
+            raise UnfitWorker(str(error), self.share.model if of_one else ANY_MODEL)
         failed = describe_failure(self._history, error, self._segment.claim.now(), random.random())
-        learned = self.facts.learn(self._spec.model, error)
+        learned = self.facts.learn(self.share.model, error)
         again = learned and self._history.failures < _MOST_UNFIT
         if again and reply_room(self._history, self._sizes) >= EXPECTED_REPLY_TOKENS:
             # The next request is another one: without the refused part, or with a shorter reply.
@@ -196,17 +196,26 @@ class ModelCall:
             log.warning("model.failed", agent_id=self._spec.agent_id, kind=failed.error_kind, again_in_seconds=delay)
         self._settle_failure(failed, self.charge_told(error), self.share.fail(error, self._history), activity)
 
+    def _is_left_to_others(self) -> bool:
+        """Whether another worker continues the agent, because this one may not use its model; else another model does."""
+        if self._spec.batch or not self._spec.fallbacks:
+            return True
+        from swarm.agent.chains import successors
+        from swarm.runtime.switching import leave_to_others
+
+        return leave_to_others(self._segment, anyway=not successors(self._history, self._spec))
+
     def _settle_failure(self, failed: ModelFailed, charge: Charge, call: CallEnd | None, activity: str = "") -> None:
         entry = failed.model_copy(update=dict(charge))
         self._journal.append([entry], activity=activity, settle=self.reserves, call=call)
 
     @property
     def _sizes(self) -> Sizes:
-        return self.facts.sizes(self._spec.model)
+        return self.facts.sizes(self.share.model)
 
     @property
     def _prices(self) -> Prices:
-        return Prices(self._spec.model, self._settings.prices_file)
+        return Prices(self.share.model, self._settings.prices_file)
 
     @property
     def reserves(self) -> bool:
@@ -277,11 +286,11 @@ class ModelCall:
 
     def charge(self, model: str, usage: Usage) -> Charge:
         """A request's charge; without a known price, by that of the requested model."""
-        return charge_for(model, usage, instead=self._spec.model, prices_file=self._settings.prices_file)
+        return charge_for(model, usage, instead=self.share.model, prices_file=self._settings.prices_file)
 
     def charge_told(self, error: BaseException) -> Charge:
         """The charge of a reply that ended too early."""
-        return charge_of(error, instead=self._spec.model, prices_file=self._settings.prices_file)
+        return charge_of(error, instead=self.share.model, prices_file=self._settings.prices_file)
 
     @contextmanager
     def _opening_for_others(self) -> Iterator[None]:

@@ -26,6 +26,7 @@ from swarm.runtime.journal import Journal
 from swarm.runtime.share import Share
 from swarm.store.documents import RecordT, read_once, read_record
 from swarm.store.durable import Disk
+from swarm.store.slots import Slot
 from swarm.store.store import Store
 from swarm.store.values import Claim, JobPermissions, Signals
 
@@ -102,12 +103,26 @@ class Segment:
     @cached_property
     def journal(self) -> Journal:
         """The agent's journal."""
-        # Batches have separate limits, and a harness' requests their own turns.
-        spec = self.claim.spec
-        limit_class = "" if spec.batch or spec.definition.harness else self.model.limit_class(spec.model)
-        share = Share(self.claim, limit_class, self.settings.prices_file)
+        model = self.claim.spec.model
+        share = Share(self.claim, self._limit_class(model), self.settings.prices_file)
         most = self.settings.agent_journal_mib, self.settings.job_journals_mib
         return Journal(self.claim, self.store, self.publish, share, self.disk, most)
+
+    def _limit_class(self, model: str) -> str:
+        # Batches have separate limits, and a harness' requests their own turns.
+        spec = self.claim.spec
+        return "" if spec.batch or spec.definition.harness else self.model.limit_class(model)
+
+    @property
+    def model_id(self) -> str:
+        """The full id of the model that the agent asks now."""
+        return self.journal.share.model
+
+    def follow_switch(self, slot: Slot | None = None) -> None:
+        """Ask for slots of the model in use, which the journal tells; `slot` is one that the agent may hold."""
+        switched = self.history.switched
+        if switched is not None and switched.model != self.model_id:
+            self.journal.share.turn_to(switched.model, self._limit_class(switched.model), slot)
 
     @cached_property
     def ceiling(self) -> Ceiling:

@@ -58,7 +58,15 @@ class Share:
         self.limit_class = limit_class
         self.slot: Slot | InLine | None = claim.slot if claim.slot and claim.slot.limit_class == limit_class else None
         self._now, self._spec, self._prices_file = claim.now, claim.spec, prices_file
+        self.model = claim.spec.model
+        """The full id of the model that the agent asks now."""
         self._limits: tuple[RateLimits, float] | None = None
+
+    def turn_to(self, model: str, limit_class: str, slot: Slot | None = None) -> None:
+        """Ask for slots of this model from now on; `slot` is one that the agent may hold."""
+        self.model, self.limit_class = model, limit_class
+        self._spec = self._spec.model_copy(update={"model": model})
+        self.slot = slot if slot is not None and slot.limit_class == limit_class else None
 
     @property
     def is_ready(self) -> bool:

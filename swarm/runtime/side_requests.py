@@ -132,8 +132,8 @@ class SideRequests:
         spec, settings = self._segment.spec, self._segment.settings
         model = resolve_model(
             consultation.model or settings.small_model,
-            default=spec.model,
-            parent=spec.model,
+            default=self._segment.model_id,
+            parent=self._segment.model_id,
             prices_file=settings.prices_file,
         )
         known = cost_usd(model, Usage(), prices_file=settings.prices_file) is not None

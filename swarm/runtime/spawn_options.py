@@ -13,6 +13,7 @@ from typing import Any
 from swarm.agent.spec import AgentSpec
 from swarm.core.errors import BadName, ToolError
 from swarm.definitions.model import AgentDefinition, PermissionMode
+from swarm.definitions.names import split_chain
 from swarm.mailbox import check_name
 from swarm.models.catalogue import describe_aliases, load_models, price_of, resolve_model
 from swarm.permissions.filter import Situation, filter_tools
@@ -27,21 +28,23 @@ def is_fork(given: Mapping[str, Any]) -> bool:
     return bool(given.get("fork")) or given.get("subagent_type") == FORK
 
 
-def choose_model(
+def choose_models(
     given: Mapping[str, Any], definition: AgentDefinition, parent: AgentSpec, prices_file: Path | None
-) -> str:
-    """Return the full id of the new agent's model. A model named in a call must be a known one.
+) -> list[str]:
+    """Return the full ids of the new agent's chain of models. A model named in a call must be a known one.
 
-    Raises `ToolError` with the known models.
+    An agent with its parent's model has the parent's whole chain. Raises `ToolError` with the known models.
     """
-    asked = given.get("model")
-    model = resolve_model(asked or definition.model, default=parent.model, parent=parent.model, prices_file=prices_file)
-    if not asked or model == parent.model or price_of(model, prices_file=prices_file) is not None:
-        return model
-    known = ", ".join(sorted(load_models(prices_file).models))
-    raise ToolError(
-        f"The model {asked!r} is not known here. Use {describe_aliases(prices_file)}, inherit, or one of: {known}."
-    )
+    asked = split_chain(given.get("model") or "")
+    named: list[str | None] = [*asked] if asked else [definition.model, *definition.fallbacks]
+    models = [resolve_model(name, default=parent.model, parent=parent.model, prices_file=prices_file) for name in named]
+    for name, model in zip(asked, models, strict=False):
+        if model != parent.model and price_of(model, prices_file=prices_file) is None:
+            known = ", ".join(sorted(load_models(prices_file).models))
+            raise ToolError(
+                f"The model {name!r} is not known here. Use {describe_aliases(prices_file)}, inherit, or one of: {known}."
+            )
+    return [parent.model, *parent.fallbacks] if models == [parent.model] else list(dict.fromkeys(models))
 
 
 def choose_mode(given: Mapping[str, Any], definition: AgentDefinition, above: PermissionMode) -> PermissionMode:

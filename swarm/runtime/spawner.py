@@ -26,7 +26,7 @@ from swarm.runtime.spawn_options import (
     FORK,
     choose_folder,
     choose_mode,
-    choose_model,
+    choose_models,
     first_nickname,
     fork_tools,
     is_fork,
@@ -132,19 +132,20 @@ def _prompt_of(given: dict[str, Any]) -> str:
 
 
 def _check_price(child: AgentSpec, prices_file: Path | None) -> None:
-    unknown = cost_usd(child.model, Usage(), prices_file=prices_file) is None
-    if child.limits.budget_usd is not None and unknown:
-        raise ToolError(
-            f"The price of the model {child.model} is not known, so the job's budget could not be enforced. "
-            "Omit `model`, or name another one."
-        )
+    models = [child.model, *child.fallbacks] if child.limits.budget_usd is not None else []
+    for model in models:
+        if cost_usd(model, Usage(), prices_file=prices_file) is None:
+            raise ToolError(
+                f"The price of the model {model} is not known, so the job's budget could not be enforced. "
+                "Omit `model`, or name another one."
+            )
 
 
 def _child(
     call: Block, history: History, catalogue: Catalogue, prices_file: Path | None, written: AgentDefinition | None
 ) -> AgentSpec:
     assert history.spec is not None
-    given, parent, above = call["input"], history.spec, history.mode
+    given, parent, above = call["input"], history.as_now(history.spec), history.mode
     fork = is_fork(given)
     definition = _definition_of(given, parent, catalogue, written)
     as_itself = _is_as_itself(given)
@@ -152,14 +153,14 @@ def _child(
     name = _name_of(given, definition, parent, teammate=teammate)
     if fork:
         # Requests of one model and effort only can share the cached conversation.
-        model, effort = parent.model, parent.definition.effort
+        models, effort = [parent.model, *parent.fallbacks], parent.definition.effort
     else:
-        model = choose_model(given, definition, parent, prices_file)
+        models = choose_models(given, definition, parent, prices_file)
         effort = given.get("effort") or definition.effort
     definition = definition.model_copy(update={"effort": effort})
     # A fork is its parent as it is now, which may have left plan mode.
-    as_now = parent.definition.model_copy(update={"permission_mode": above})
-    mode = choose_mode(given, as_now if as_itself else definition, above)
+    with_mode = parent.definition.model_copy(update={"permission_mode": above})
+    mode = choose_mode(given, with_mode if as_itself else definition, above)
     own_tools = fork_tools(definition, parent, mode, history.tool_names()) if fork and not as_itself else None
     return AgentSpec(
         agent_id=child_agent_id(parent.agent_id, call["id"]),
@@ -169,7 +170,8 @@ def _child(
         definition=definition,
         description=" ".join(given["description"].split())[:200],
         prompt=_prompt_of(given),
-        model=model,
+        model=models[0],
+        fallbacks=tuple(models[1:]),
         name=name,
         background=teammate or bool(given.get("run_in_background", definition.background)),
         teammate=teammate,

@@ -15,12 +15,14 @@ from swarm.agent.entries import (
     Hooked,
     Ruled,
     Started,
+    Switched,
     ToolFinished,
     Verdict,
     decode_entry,
     encode_entry,
 )
 from swarm.agent.history import History, fold
+from swarm.agent.needs import Needs
 from swarm.agent.snapshot import restore
 from swarm.core.errors import JournalError
 from swarm.core.plain import clean_text
@@ -234,6 +236,18 @@ class JournalStore:
         """Append a verdict as entry `number`. Raises `NotOwner` or `AgentCancelled` without changing anything."""
         told = entry.model_dump_json(include=set(VerdictView.model_fields))
         answer = self._keyspace.run("judge_end", claim.agent_id, claim.generation, number, encode_entry(entry), told)
+        check_claim(answer, claim)
+        if answer[0] != "ok":
+            # A repeat.
+            return Appended(None, Signals())
+        return Appended(int(answer[1]), Signals(publish=answer[2]))
+
+    def switch_model(self, claim: Claim, number: int, entry: Switched, needs: Needs) -> Appended:
+        """Append a switch as entry `number`, and note the model in the agent's record. Raises `NotOwner` or `AgentCancelled`."""
+        told = json.dumps({name: getattr(entry, name) for name in ("was", "reason", "why")})
+        wanted = (entry.model, needs.model_dump_json(), " ".join(needs.wants))
+        given = (claim.agent_id, claim.generation, number, encode_entry(entry), *wanted, told)
+        answer = self._keyspace.run("switch_model", *given)
         check_claim(answer, claim)
         if answer[0] != "ok":
             # A repeat.

@@ -163,8 +163,8 @@ class Notice(_StreamedEvent):
     type: Literal["notice"] = "notice"
     kind: str
     """The event's name: `denied`, `hooked`, `bounded`, `held`, `server` (an MCP server did not start), `note` (a workflow's), `verdict`,
-    `lacking` (contents of a repository are not fetched), `pushed`, `pull_request`, `compacted`, `board`, `pad`, `team` or one that newer
-    versions have."""
+    `switched` (the agent asks another model), `lacking` (contents of a repository are not fetched), `pushed`, `pull_request`, `compacted`,
+    `board`, `pad`, `team` or one that newer versions have."""
     about: dict[str, str]
 
 

@@ -35,6 +35,7 @@ LABELS = {
     "state": "swarm.state",
     "rehearsed": "swarm.rehearsed",
     "trigger": "swarm.compaction.trigger",
+    "reason": "swarm.switch.reason",
 }
 """Label → its name in OTLP."""
 
@@ -64,6 +65,8 @@ FIGURES: dict[str, Figure] = {
     "tool_errors": Figure("swarm_tool_errors_total", "swarm.tool.errors", "counter", "{error}",
                           "Calls of tools whose result is an error.", ("tool",)),
     "compactions": Figure("swarm_compactions_total", "swarm.compactions", "counter", "{compaction}", "Conversations cut.", ("trigger",)),
+    "switches": Figure("swarm_model_switches_total", "swarm.model.switches", "counter", "{switch}",
+                       "Changes of the model that an agent asks.", ("reason",)),
     # -- what steps have counted
     "jobs": Figure("swarm_jobs_begun_total", "swarm.jobs.begun", "counter", "{job}", "Jobs submitted."),
     "agents": Figure("swarm_agents_begun_total", "swarm.agents.begun", "counter", "{agent}", "Agents made."),

@@ -103,7 +103,8 @@ class Fold:
     # -- beginning and end ---------------------------------------------------------------------------------
 
     def _take_started(self, entry: dict[str, Any]) -> tuple[list[Span], Counter[str]]:
-        self._began, self._model = entry["at"], self.agent.model
+        # The record names the model in use now.
+        self._began, self._model = entry["at"], entry.get("spec", {}).get("model") or self.agent.model
         return [], Counter()
 
     def _take_resumed(self, entry: dict[str, Any]) -> tuple[list[Span], Counter[str]]:
@@ -163,6 +164,11 @@ class Fold:
     def _take_compaction_failed(self, entry: dict[str, Any]) -> tuple[list[Span], Counter[str]]:
         spans, counts = self._reply(entry, {}, error=entry["error_kind"])
         return spans, counts + Counter({f"model_errors|{entry['error_kind']}": 1})
+
+    def _take_switched(self, entry: dict[str, Any]) -> tuple[list[Span], Counter[str]]:
+        self._model = entry["model"]
+        self._events.append((f"asks {entry['model']} ({entry['reason']})", entry["at"]))
+        return [], Counter({f"switches|{entry['reason']}": 1})
 
     def _take_model_failed(self, entry: dict[str, Any]) -> tuple[list[Span], Counter[str]]:
         spans, counts = self._reply(entry, {}, error=entry["error_kind"])

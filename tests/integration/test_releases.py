@@ -42,6 +42,10 @@ rules:
   - {reply: {text: fine}}
 """
 UNREAD = {
+    "/Entry/discriminator/mapping/switched": "an older worker cannot read such a journal, and leaves its agent to others",
+    "/Entry/oneOf": "as above",
+    "AgentDefinition.fallbacks": "an older worker cannot read an agent with a chain, and leaves it to others",
+    "AgentSpec.fallbacks": "as above",
     "AgentDefinition.harness": "its agents need an offer that older workers do not make",
     "Advanced.allowances": "an older worker does not bound them: docs/workflows.md",
     "AgentSpec.repository": "its agents need an offer that older workers do not make",

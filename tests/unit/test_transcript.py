@@ -44,6 +44,7 @@ SAMPLES: list[e.Entry] = [
     e.Prompt(text="look"),
     e.Assistant(content=[{"type": "text", "text": "hm"}, _CALL], stop_reason="tool_use", usage=_USAGE, model="m"),
     e.ModelFailed(error="overloaded", error_kind="overloaded", permanent=False),
+    e.Switched(model="openai:gpt-6", was="m", reason="overloaded", why="no answer", passed_over={"n": "no price"}),
     e.ToolStarted(tool_use_id="c"),
     e.ToolFinished(tool_use_id="c", text="pushed"),
     e.Spawned(children={"c": "agent-2"}),

@@ -46,6 +46,7 @@ def make_grader(
         description=f"attempt {attempt} of {outcome.tries}",
         prompt=ask_grader(spec.prompt, outcome, answer, check),
         model=spec.model,
+        fallbacks=spec.fallbacks,
         mode=first_mode(definition, mode),
         rules=spec.rules + definition_rules(definition),
         folders=spec.folders,

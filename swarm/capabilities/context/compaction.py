@@ -116,7 +116,7 @@ class CompactionStep(Step):
         return "\n\n".join(filter(None, [wanted, self._history.hooks.focus]))
 
     def _plan(self, action: Compact) -> _Plan:
-        own, history = self.segment.spec.model, self._history
+        own, history = self.segment.model_id, self._history
         last = history.last
         cached = last is not None and self.segment.claim.now() - last.at < CACHE_SECONDS
         block = not history.context.text_only and self.segment.model.summarizes(own)
@@ -130,7 +130,7 @@ class CompactionStep(Step):
 
     def _find_small(self, tokens: int) -> str | None:
         """Return a model that reads the whole conversation for less, if there is one."""
-        own, wanted = self.segment.spec.model, self.segment.settings.small_model
+        own, wanted = self.segment.model_id, self.segment.settings.small_model
         try:
             small = resolve_model(wanted, default=own, parent=own, prices_file=self._prices_file)
         except ConfigurationError as error:
@@ -215,7 +215,7 @@ class CompactionStep(Step):
         entry = entry.model_copy(update={"tokens_before": self._history.tokens_to_send(), "trigger": action.trigger})
         entry = self.segment.journal.stamp(entry)
         entry = entry.model_copy(update={"folded": foresee(self._history, entry)})
-        call = self._call.share.end(entry.usage) if entry.model == self.segment.spec.model else None
+        call = self._call.share.end(entry.usage) if entry.model == self.segment.model_id else None
         self.segment.journal.append([entry], activity="summarizing", settle=self._call.reserves, call=call)
         log.info(
             "agent.compacted",

@@ -114,12 +114,12 @@ def _before_request(history: History, spec: AgentSpec) -> Iterator[list[HookEven
         yield [_after_summary(history)]
     if history.turns > history.turns_before:
         if history.context.fresh and spec.parent_id is None:
-            yield [_session_start(spec, "compact", f"compact {history.turns}")]
+            yield [_session_start(history, spec, "compact", f"compact {history.turns}")]
     elif spec.parent_id is not None:
         if runs == 1:
             yield [HookEvent("SubagentStart", str(runs), (spec.definition.name,), may_refuse=False)]
     else:
-        yield [_session_start(spec, "startup" if runs == 1 else "resume", str(runs))]
+        yield [_session_start(history, spec, "startup" if runs == 1 else "resume", str(runs))]
         if runs == 1:
             yield [HookEvent("UserPromptSubmit", str(runs), given={"prompt": spec.prompt})]
 
@@ -143,8 +143,8 @@ def _after_summary(history: History) -> HookEvent:
     return HookEvent("PostCompact", str(history.context.compactions), (trigger,), may_refuse=False, given=given)
 
 
-def _session_start(spec: AgentSpec, source: str, key: str) -> HookEvent:
-    given = {"source": source, "model": spec.model}
+def _session_start(history: History, spec: AgentSpec, source: str, key: str) -> HookEvent:
+    given = {"source": source, "model": history.model_of(spec)}
     return HookEvent("SessionStart", key, (source,), may_refuse=False, given=given)
 
 

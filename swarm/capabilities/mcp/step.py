@@ -154,7 +154,7 @@ class Servers(Step):
         for change in changes:
             # First, so that the agent's next worker finds the tools.
             self._pinned[change.server.key] = pins.renew(self._place(change.server), change.pin)
-        room = context_tokens(segment.spec.model, prices_file=segment.settings.prices_file)
+        room = context_tokens(segment.model_id, prices_file=segment.settings.prices_file)
         segment.journal.append(adopt(segment.history, segment.spec, changes, room))
 
     def list_tools(self) -> list[Tool]:
@@ -195,7 +195,7 @@ class Servers(Step):
     def _make_tools(self) -> list[Tool]:
         allowed = [(server, tool) for server, tool in self._each_offered() if self._may_have(tool)]
         plain = [self._make_tool(server, tool) for server, tool in allowed]
-        room = context_tokens(self._segment.spec.model, prices_file=self._segment.settings.prices_file)
+        room = context_tokens(self._segment.model_id, prices_file=self._segment.settings.prices_file)
         deferrable = [tool.schema() for (server, _), tool in zip(allowed, plain, strict=True) if not server.always_load]
         if not must_defer(deferrable, room):
             return list(plain)

@@ -89,7 +89,7 @@ class OutcomeStep(Step):
         entry_number = segment.journal.next_number
         check = segment.history.judged.get("check")
         grader = make_grader(
-            segment.spec,
+            segment.history.as_now(segment.spec),
             self._outcome,
             attempt=attempt,
             entry=entry_number,

@@ -1,0 +1,161 @@
+"""Chains of models: an agent that asks another model when the last one does not answer, is unknown or may not be used.
+
+Tests of swarm/agent/chains.py, swarm/runtime/switching.py, swarm/store/lua/switch_model.lua.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from swarm import Job
+from swarm.agent.entries import Assistant, Entry, ModelFailed, Switched
+from swarm.agent.transcript import tell
+from swarm.client.event_feed import stream
+from swarm.models.router import AnyModel
+from swarm.replay.check import check_requests
+from swarm.replay.past import read_past
+from swarm.streaming.events import Notice
+from swarm.telemetry.spans import Fold
+from tests.fleet import Fleet
+from tests.waiting import wait_for
+
+FIRST, SECOND, THIRD = "claude-sonnet-5-5", "openai:gpt-6", "groq:llama-4"
+CHAIN = f"{FIRST}, {SECOND}, {THIRD}"
+WORKS = """
+rules:
+  - {when: {turn: 0}, reply: {thinking: 'first thoughts', tools: [{name: Read, input: {file_path: notes.txt}}]}}
+  - {when: {turn: 1}, reply: {thinking: 'second thoughts', tools: [{name: Read, input: {file_path: notes.txt}}]}}
+  - {when: {turn: '2+'}, reply: {text: 'the notes are read'}}
+"""
+OVERLOADED = f"""
+name: overloaded
+faults: [{{kind: '529', when: {{model: '{FIRST}', turn: '1+'}}, retry_after: 0.01}}]
+{WORKS}"""
+GONE = f"name: gone\nmodels: [gpt-6, llama-4]\n{WORKS}"
+FORBIDDEN = f"name: forbidden\nfaults: [{{kind: '403', when: {{model: '{FIRST}'}}}}]\n{WORKS}"
+
+
+def _run(fleet: Fleet, scenario: str, *, model: str = CHAIN, **order: object) -> Job:
+    server = fleet.rehearse(scenario)
+    (fleet.workspace / "notes.txt").write_text("the notes\n")
+    return fleet.swarm.submit(
+        "read the notes", workspace=fleet.workspace, base_url=server.url, model=model, mode="bypassPermissions", **order
+    )
+
+
+def _entries(fleet: Fleet, job: Job) -> list[Entry]:
+    return list(fleet.swarm.store.journals.read(job.view().root_id))
+
+
+def _switches(entries: list[Entry]) -> list[tuple[str, str, str]]:
+    return [(one.was, one.model, one.reason) for one in entries if isinstance(one, Switched)]
+
+
+def test_an_overloaded_model_is_left_after_three_tries_and_the_switch_is_seen_everywhere(at_work: Fleet) -> None:
+    job = _run(at_work, OVERLOADED)
+    view = job.wait(60)
+    assert (view.state, view.text) == ("completed", "the notes are read"), view
+    entries = _entries(at_work, job)
+    assert _switches(entries) == [(FIRST, SECOND, "overloaded")]
+    # One answer of the first model, three refusals, then the second for the rest of the run.
+    talk = [one for one in entries if isinstance(one, Assistant | ModelFailed | Switched)]
+    assert [one.kind for one in talk] == ["assistant", *["model_failed"] * 3, "switched", "assistant", "assistant"]
+    assert [one.model for one in talk if isinstance(one, Assistant)] == [FIRST, SECOND, SECOND]
+    # The journal keeps the first model's thinking, the second is not sent it, and each request is as its journal says.
+    assert talk[0].content[0]["type"] == "thinking"  # type: ignore[union-attr]
+    assert {check.outcome for check in check_requests(read_past(at_work.swarm.store, job.id))} == {"same"}
+    agent = at_work.swarm.store.agents.get(job.view().root_id)
+    assert agent.model == SECOND
+    [item] = [item for item in tell(entries) if item.title.startswith(f"asks {SECOND} from now on, no longer {FIRST}")]
+    assert "overloaded" in item.aside
+    notices = [event for event in stream(at_work.swarm, job) if isinstance(event, Notice) and event.kind == "switched"]
+    assert [(one.about["model"], one.about["was"], one.about["reason"]) for one in notices] == [
+        (SECOND, FIRST, "overloaded")
+    ]
+    fold, spans = Fold(agent, "anthropic", ""), []
+    for stored in at_work.swarm.store.journals.stored(agent.id):
+        made, counts = fold.take(stored)
+        spans += made
+        assert counts["switches|overloaded"] == (json.loads(stored.document)["kind"] == "switched")
+    assert [span.name for span in spans if span.name.startswith("chat")][-1] == f"chat {SECOND}"
+
+
+@pytest.mark.parametrize(("scenario", "reason"), [(GONE, "gone"), (FORBIDDEN, "forbidden")], ids=["gone", "forbidden"])
+def test_a_model_that_is_unknown_or_forbidden_is_left_at_once(at_work: Fleet, scenario: str, reason: str) -> None:
+    job = _run(at_work, scenario)
+    assert job.wait(60).state == "completed"
+    entries = _entries(at_work, job)
+    assert _switches(entries) == [(FIRST, SECOND, reason)]
+    assert sum(isinstance(one, ModelFailed) for one in entries) == 1
+
+
+def test_a_limit_that_says_when_and_a_spend_limit_change_no_model(at_work: Fleet) -> None:
+    waits = f"name: waits\nfaults: [{{kind: '429', times: 5, retry_after: 0.05}}]\n{WORKS}"
+    job = _run(at_work, waits)
+    assert job.wait(60).state == "completed"
+    assert _switches(_entries(at_work, job)) == []
+    job = _run(at_work, f"name: spent\nfaults: [{{kind: spend_limit}}]\n{WORKS}")
+    view = job.wait(60)
+    assert view.state == "failed" and "spend limit" in view.reason
+    assert _switches(_entries(at_work, job)) == []
+
+
+def test_a_model_whose_limits_are_used_up_is_passed_over(at_work: Fleet) -> None:
+    asked = _run(at_work, f"name: asked\n{WORKS}", model=SECOND)
+    assert asked.wait(60).state == "completed"
+    held = AnyModel(at_work.settings).limit_class(SECOND)
+    assert at_work.swarm.store.rates.hold(held, 300) is not None
+    try:
+        job = _run(at_work, OVERLOADED)
+        assert job.wait(60).state == "completed"
+    finally:
+        at_work.swarm.store.rates.release(held)
+    [switched] = [one for one in _entries(at_work, job) if isinstance(one, Switched)]
+    assert switched.model == THIRD and "its limits are used up" in switched.passed_over[SECOND]
+
+
+def test_a_next_run_asks_the_first_model_again(at_work: Fleet) -> None:
+    once = f"name: once\nfaults: [{{kind: '404', when: {{model: '{FIRST}'}}, times: 1}}]\nrules: [{{reply: {{text: done}}}}]\n"
+    job = _run(at_work, once.replace("'404'", "'403'"))
+    assert job.wait(60).state == "completed"
+    job.send(job.view().root_id, "and again")
+    wait_for("its next run", lambda: job.view().turns == 2 and job.view().ended, 30)
+    switches = [(FIRST, SECOND, "forbidden"), (SECOND, FIRST, "new run")]
+    assert _switches(_entries(at_work, job)) == switches
+    assert at_work.swarm.store.agents.get(job.view().root_id).model == FIRST
+
+
+def test_a_child_has_its_parents_model_of_then_and_its_chain(at_work: Fleet) -> None:
+    spawns = f"""
+name: spawns
+faults: [{{kind: '529', when: {{model: '{FIRST}'}}, retry_after: 0.01}}]
+rules:
+  - {{when: {{last_result: 'the child is done'}}, reply: {{text: all is done}}}}
+  - {{when: {{prompt: 'look around'}}, reply: {{text: the child is done}}}}
+  - reply: {{tools: [{{name: Agent, input: {{description: look, prompt: look around, subagent_type: general-purpose}}}}]}}
+"""
+    job = _run(at_work, spawns)
+    assert job.wait(60).state == "completed", job.view()
+    [child] = [one for one in at_work.swarm.store.agents.of(job.id) if one.parent_id]
+    spec = at_work.swarm.store.agents.spec(child.id)
+    assert (spec.model, spec.fallbacks) == (SECOND, (THIRD, FIRST))
+    assert _switches(list(at_work.swarm.store.journals.read(child.id))) == []
+
+
+def test_an_agent_moves_to_the_worker_that_may_ask_its_model_before_it_asks_another(fleet: Fleet) -> None:
+    server = fleet.rehearse(f"name: keys\n{WORKS}")
+    (fleet.workspace / "notes.txt").write_text("the notes\n")
+    vendors = {"groq": f"{server.url}/v1 GROQ_API_KEY", "ours": f"{server.url}/v1 OURS_KEY"}
+    order = {"model": "groq:m-1, ours:m-2", "workspace": fleet.workspace, "mode": "bypassPermissions"}
+    fleet.start_worker(1, OURS_KEY="sk-2", SWARM_VENDORS=json.dumps(vendors))
+    alone = fleet.swarm.submit("read the notes", **order)
+    assert alone.wait(60).state == "completed"
+    assert _switches(_entries(fleet, alone)) == [("groq:m-1", "ours:m-2", "forbidden")]
+    keyed = fleet.start_worker(1, OURS_KEY="sk-2", SWARM_VENDORS=json.dumps(vendors), GROQ_API_KEY="sk-1")
+    for _ in range(3):
+        moved = fleet.swarm.submit("read the notes", **order)
+        assert moved.wait(60).state == "completed"
+        assert _switches(_entries(fleet, moved)) == []
+    assert server.stats()["by_model"]["m-1"] == 9, keyed.text()
