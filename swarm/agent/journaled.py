@@ -24,6 +24,8 @@ class Condition(BaseModel):
     """A message has arrived beyond the journal's cursor; `talk`: one that the runtime did not write."""
     question: str = ""
     """The id of an open question."""
+    further: list[str] = []
+    """The ids of further open questions; one answer is enough."""
     event: str = ""
     """The key of an external event that answers the question, if any."""
     rest: bool = False
@@ -47,6 +49,8 @@ class Condition(BaseModel):
             reasons.append(f"the event {self.event}")
         elif self.question:
             reasons.append("an answer")
+        if self.further:
+            reasons.append(f"{len(self.further)} further answer{'' if len(self.further) == 1 else 's'}")
         if self.rest:
             reasons.append("agents that work for it")
         elif self.mail:

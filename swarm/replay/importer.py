@@ -24,6 +24,7 @@ _LIVE = (
     "wait_mail",
     "wait_tasks",
     "wait_question",
+    "open_questions",
     "wait_tokens",
     "wait_cost",
     "idle",

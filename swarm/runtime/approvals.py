@@ -44,8 +44,13 @@ class Decision:
     """Entries for the journal: answers, and the results of calls that do not run."""
     denied: list[tuple[Block, str]] = field(default_factory=list)
     """Denied calls with reasons, to show to people."""
-    question: tuple[str, Ask, str] | None = None
-    """The first open question: its id, the question, and the id of its call."""
+    questions: list[tuple[str, Ask, str]] = field(default_factory=list)
+    """The open questions: each one's id, the question, and the id of its call."""
+
+    @property
+    def question(self) -> tuple[str, Ask, str] | None:
+        """The first open question."""
+        return self.questions[0] if self.questions else None
 
 
 class Approvals:
@@ -58,7 +63,7 @@ class Approvals:
         self._foreseen: dict[str, str] = {}
 
     def decide(self, calls: Sequence[Block]) -> Decision:
-        """Decide about each call. Questions are asked one at a time."""
+        """Decide about each call. A model's questions are asked one at a time, a program's all at once."""
         decision = Decision()
         for call in calls:
             if call["name"] not in self._segment.history.tool_names():
@@ -235,7 +240,7 @@ class Approvals:
             answer = Answered(tool_use_id=call["id"], allowed=False, reason=notes.NOBODY_TO_ASK)
             answer = answer.model_copy(update={"plan": _plan_of(call, ask)})
         elif question is None or (question.state == "open" and question.expires_at > self._segment.store.now()):
-            decision.question = decision.question or (asked_id, ask, call["id"])
+            decision.questions.append((asked_id, ask, call["id"]))
             return None
         else:
             if question.state == "open":

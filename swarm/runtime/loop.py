@@ -194,8 +194,8 @@ class Loop:
                 return self._end(finished)
             case Condition() as condition:
                 return self._park(condition)
-            case Asking(condition, tool_use_id, ask):
-                return self._park(condition, tool_use_id=tool_use_id, ask=ask)
+            case Asking(condition, tool_use_id, ask, further):
+                return self._park(condition, tool_use_id=tool_use_id, ask=ask, further=further)
             case Again(why):
                 return self._hand_over(why)
         return None

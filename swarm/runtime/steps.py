@@ -5,8 +5,8 @@ A row's module is imported, and its step made, only for agents that have the ste
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -36,6 +36,8 @@ class Asking:
     condition: Condition
     tool_use_id: str
     ask: dict[str, Any]
+    further: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    """Further questions, by the condition's ids of them."""
 
 
 @dataclass(frozen=True)

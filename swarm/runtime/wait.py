@@ -25,13 +25,20 @@ _REASON = "the time limit of the agent that started it was reached"
 
 
 def park(
-    segment: Segment, condition: Condition, *, tool_use_id: str = "", ask: Mapping[str, Any] | None = None
+    segment: Segment,
+    condition: Condition,
+    *,
+    tool_use_id: str = "",
+    ask: Mapping[str, Any] | None = None,
+    further: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Waits | GoOn:
-    """Park until the condition holds, unless it does. `ask` is asked in the same step."""
+    """Park until the condition holds, unless it does. `ask` is asked in the same step, as are `further` questions by their ids."""
     condition, journal = within_time(segment, condition), segment.journal
     told = condition if tool_use_id else condition.model_copy(update={"children": condition.children[:_JOURNALED]})
     entry, said = journal.stamp(Parked(condition=told, tool_use_id=tool_use_id)), segment.history.reply_text.text()
-    answer = segment.store.agents.park(segment.claim, journal.next_number, entry, condition, said=said, ask=ask)
+    answer = segment.store.agents.park(
+        segment.claim, journal.next_number, entry, condition, said=said, ask=ask, further=further
+    )
     if isinstance(answer, GoOn):
         journal.unread += answer.why == "mail"
         return answer

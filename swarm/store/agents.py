@@ -248,16 +248,19 @@ class AgentStore:
         *,
         said: str = "",
         ask: Mapping[str, Any] | None = None,
+        further: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> Signals | GoOn:
         """Park until the condition holds.
 
-        `said` is an idle teammate's message to its lead; `ask` is the question asked in the same step.
+        `said` is an idle teammate's message to its lead; `ask` is the question asked in the same step, `further` are more by their ids.
         """
         wanted = condition.model_dump(exclude_defaults=True)
         if condition.rest:
             wanted["said"] = clean_text(said)
         if ask is not None:
             wanted["ask"] = clean(dict(ask))
+        if further:
+            wanted["further"] = [{"question": one, "ask": clean(dict(asked))} for one, asked in further.items()]
         answer = self._keyspace.run(
             "park", claim.agent_id, claim.generation, number, encode_entry(entry), json.dumps(wanted)
         )

@@ -6,6 +6,7 @@ swarm/client/workflows.py, swarm/cli/workflows.py, swarm/capabilities/workflows/
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import closing
@@ -90,6 +91,31 @@ def test_a_person_answers_a_workflow_and_an_event_may_not_come(flows: Fleet) -> 
     flows.swarm.questions.answer(question.id, "yes", by="user")
     view = job.wait(60)
     assert view.text == "yes, no freeze", view.reason
+
+
+def test_all_that_a_workflow_asks_and_awaits_at_once_is_open_at_once_and_closed_with_it(flows: Fleet) -> None:
+    questions = flows.swarm.questions
+
+    def open_titles(job: Job) -> dict[str, str]:
+        return {one.title: one.id for one in questions.open(job.id)}
+
+    def begin(*events: str) -> tuple[Job, dict[str, str]]:
+        job = start(flows, "gates", json.dumps({"events": events}), ask_seconds=60)
+        wait_for("all are open", lambda: len(open_titles(job)) == 4)
+        return job, open_titles(job)
+
+    job, found = begin("frozen/1", "thawed/1")
+    assert set(found) == {"Release a?", "Release b?", "frozen/1", "thawed/1"}
+    questions.answer(found["Release b?"], "no", by="user")
+    wait_for("it goes on to wait for the rest", lambda: len(open_titles(job)) == 3)
+    flows.swarm.event("thawed/1", "at noon", by="ci")
+    wait_for("the other event is given up", lambda: set(open_titles(job)) == {"Release a?"})
+    questions.answer(found["Release a?"], "yes", by="user")
+    view = job.wait(60)
+    assert view.state == "completed" and view.data[:2] == ["yes", "no"] and "at noon" in view.data[2], view
+    cut, _ = begin("frozen/2", "thawed/2")
+    cut.cancel()
+    wait_for("nothing of it stays open", lambda: not open_titles(cut))
 
 
 def test_a_new_run_makes_only_the_calls_that_failed_or_changed(flows: Fleet) -> None:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from swarm.agent import notes
 from swarm.agent.decision import Action, Advance
@@ -26,6 +26,7 @@ from swarm.definitions.tools import Kind
 from swarm.models import Block
 from swarm.runtime.steps import Asking, Step, Turn
 from swarm.runtime.wait import is_out_of_time
+from swarm.store.questions import Ask
 from swarm.store.spending import read_allowances
 from swarm.workflows.desk import Desk, ProgramEnd
 from swarm.workflows.front_ends import make_program
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 TAKEN_AT_ONCE = 200
 """Most results of one step, which must not occupy Redis for long."""
+MOST_QUESTIONS = 50
+"""Most questions and awaited events of one workflow that are open at a time; the next one follows an answer."""
 _FOR_ALL = ("authentication", "billing", "spend_limit")
 """Kinds of refusals that every further agent would meet, too."""
 PAUSED = "paused: "
@@ -237,8 +240,8 @@ class WorkflowStep(Step):
         )
 
     def _answer(self, asks: Sequence[Block]) -> Asking | None:
-        """Journal answers that have come, or return the first question, which is open."""
-        decision = self.parts.approvals.decide(asks)
+        """Journal answers that have come, or return the wait for the open questions."""
+        decision = self.parts.approvals.decide(asks[:MOST_QUESTIONS])
         if decision.settled:
             results = sum(isinstance(entry, ToolFinished) for entry in decision.settled)
             self.segment.journal.append(decision.settled, counters=Counters(tools=results))
@@ -247,9 +250,15 @@ class WorkflowStep(Step):
         elif decision.question is not None:
             asked_id, ask, call_id = decision.question
             event = ask.title if ask.kind == "event" else ""
-            condition = Condition(question=asked_id, event=event)
-            return Asking(condition, call_id, ask.model_dump(exclude={"to"} if ask.to is None else None))
+            further = {one_id: _as_data(one) for one_id, one, _ in decision.questions[1:]}
+            return Asking(
+                Condition(question=asked_id, event=event, further=list(further)), call_id, _as_data(ask), further
+            )
         return None
+
+
+def _as_data(ask: Ask) -> dict[str, Any]:
+    return ask.model_dump(exclude={"to"} if ask.to is None else None)
 
 
 def _result_of(one: AgentView, call_id: str, note: str) -> ToolFinished:

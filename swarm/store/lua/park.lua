@@ -1,6 +1,6 @@
 -- Release the process until a condition holds, unless it holds already.
 -- Each step that can make a condition true checks the same keys, so no wake-up is lost.
---   condition  JSON {children?, tasks?, mode?, mail?, until?, rest?, said?, question?, ask?, budget?, batch?, slot?}
+--   condition  JSON {children?, tasks?, mode?, mail?, until?, rest?, said?, question?, ask?, further?, budget?, batch?, slot?}
 --     children, mode  wait for the end or idleness of these agents: 'all' of them or 'any'
 --     tasks, mode     wait for the completion of these board tasks: 'all' of them or 'any'
 --     mail            wait for 'any' message, or 'talk': one not written by the runtime
@@ -11,6 +11,7 @@
 --     slot            wait for the requested slot: governor_common.lua
 --     batch           wait for the reply to a batched request: lots_common.lua
 --     question, ask   wait for the answer to a question; this step asks it unless it was asked before: questions_common.lua
+--     further         the same for further questions, {question, ask} each; one answer is enough
 -- Returns {'parked', publish} | {'go on', why: 'children' | 'tasks' | 'time' | 'mail' | 'answer' | 'budget' | 'batch' | 'slot' | 'nothing'} | {'repeat'} | {'stale'}
 --   | {'cancelled'}
 
@@ -51,10 +52,12 @@ step('park', function(id, gen, number, entry, condition)
   if wait.rest then wait.mail = 'any' end
   if wait.mail == 'any' and unread > 0 then return { 'go on', 'mail' } end
   if wait.mail == 'talk' and unread > count(unread_notes) then return { 'go on', 'mail' } end
-  if wait.question then
-    local state = questions.state(wait.question)
+  local asked = wait.further or {}
+  if wait.question then table.insert(asked, 1, { question = wait.question, ask = wait.ask }) end
+  for _, one in ipairs(asked) do
+    local state = questions.state(one.question)
     if state and state ~= 'open' then return { 'go on', 'answer' } end
-    if not state and questions.ask_the_past(wait.question, id, job, wait.ask) then return { 'go on', 'answer' } end
+    if not state and questions.ask_the_past(one.question, id, job, one.ask) then return { 'go on', 'answer' } end
   end
   if wait.budget and budgets.judge(budgets.load(job, id), wait.budget[1], wait.budget[2]) ~= 'wait' then return { 'go on', 'budget' } end
   local asks, slot = fields(id, 'asks', 'slot')
@@ -92,10 +95,10 @@ step('park', function(id, gen, number, entry, condition)
   if wait.batch then redis.call('HSET', agent_key(id), 'wait_batch', wait.batch, 'activity', 'waiting for its batch') end
   redis.call('DEL', await_key(id))
   if #alive > 0 then redis.call('SADD', await_key(id), unpack(alive)) end
-  if wait.question then
-    redis.call('HSET', agent_key(id), 'wait_question', wait.question)
-    local expires = tonumber(redis.call('HGET', questions.key(wait.question), 'expires')
-      or questions.ask(wait.question, id, job, wait.ask))
+  if wait.question then redis.call('HSET', agent_key(id), 'wait_question', wait.question) end
+  for _, one in ipairs(asked) do
+    local expires = tonumber(redis.call('HGET', questions.key(one.question), 'expires')
+      or questions.ask(one.question, id, job, one.ask))
     wait['until'] = math.min(wait['until'] or math.huge, expires)
   end
   if wait['until'] then redis.call('ZADD', P .. ':timers', wait['until'], id) end

@@ -5,7 +5,9 @@
 -- P:job:ID:questions   set   all questions of the job
 -- P:questions          zset  the open ones, by the time they were asked
 --
--- An agent parks in the step that asks; the step that closes its question wakes it.
+-- P:agent:ID has its open questions, a JSON list, in the field `open_questions`.
+--
+-- An agent parks in the step that asks; the step that closes one of its questions wakes it.
 
 function questions.key(id) return P .. ':question:' .. id end
 
@@ -20,6 +22,25 @@ end
 
 function questions.state(id) return redis.call('HGET', questions.key(id), 'state') end
 
+-- The open questions of an agent. One that an older worker asked is only in `wait_question`.
+function questions.open_of(agent)
+  local first, open = fields(agent, 'wait_question', 'open_questions')
+  local found = open and cjson.decode(open) or {}
+  for _, id in ipairs(found) do
+    if id == first then return found end
+  end
+  found[#found + 1] = first
+  return found
+end
+
+local function keep_open(agent, open)
+  if #open > 0 then
+    redis.call('HSET', agent_key(agent), 'open_questions', cjson.encode(open))
+  else
+    redis.call('HDEL', agent_key(agent), 'open_questions')
+  end
+end
+
 -- Ask a question; `asked` is {kind, tool, title, detail, to?, seconds}. Returns when it expires.
 function questions.ask(id, agent, job, asked)
   local expires = NOW + asked.seconds
@@ -30,6 +51,9 @@ function questions.ask(id, agent, job, asked)
   redis.call('SADD', job_key(job, 'questions'), id)
   keep_with_job(job, questions.key(id))
   redis.call('ZADD', P .. ':questions', NOW, id)
+  local open = cjson.decode(field(agent, 'open_questions') or '[]')
+  open[#open + 1] = id
+  keep_open(agent, open)
   emit(job, 'question', agent, 'question', id, 'sort', asked.kind, 'title', asked.title)
   local key = external_events.event_of(asked.to)
   if key then
@@ -51,7 +75,14 @@ function questions.close(id, state, answer, reason, mode, by)
   local key = external_events.event_of(to)
   if key then redis.call('SREM', external_events.awaited_key(key), id) end
   emit(job, 'answered', agent, 'question', id, 'state', state, 'answer', key and '' or answer, 'by', by)
-  if field(agent, 'wait_question') == id then agents.wake(agent, 'answer') end
+  local waits, listed = fields(agent, 'wait_question', 'open_questions')
+  local left, was_open = {}, false
+  for _, one in ipairs(cjson.decode(listed or '[]')) do
+    if one == id then was_open = true else left[#left + 1] = one end
+  end
+  if was_open then keep_open(agent, left) end
+  -- An agent that waits for one of its open questions waits for each of them.
+  if waits and (waits == id or was_open) then agents.wake(agent, 'answer') end
   return true
 end
 
@@ -66,6 +97,5 @@ end
 
 -- Questions of an ended agent need no answer.
 at_end(function(_, agent)
-  local id = field(agent, 'wait_question')
-  if id then questions.close(id, 'void', '', 'the agent has ended', '', '') end
+  for _, id in ipairs(questions.open_of(agent)) do questions.close(id, 'void', '', 'the agent has ended', '', '') end
 end)

@@ -9,11 +9,14 @@
 -- Time for a job's root to give its final answer after the job's time limit.
 local GRACE_SECONDS = 60
 
--- Let a waiting agent continue now. Its question is closed if it is due, so that an unanswerable one is never open, even if the agent ends
--- before it looks; a workflow's own timers wake it earlier.
+-- Let a waiting agent continue now. Its questions that are due are closed, so that an unanswerable one is never open, even if the agent
+-- ends before it looks; a workflow's own timers wake it earlier.
 local function ring(id, anyway)
-  local question = field(id, 'wait_question')
-  if question and (anyway or tonumber(redis.call('HGET', questions.key(question), 'expires') or 0) <= NOW) then questions.close(question, 'expired', '', '', '', '') end
+  for _, question in ipairs(questions.open_of(id)) do
+    if anyway or tonumber(redis.call('HGET', questions.key(question), 'expires') or 0) <= NOW then
+      questions.close(question, 'expired', '', '', '', '')
+    end
+  end
   agents.wake(id, 'time')
 end
 

@@ -81,6 +81,17 @@ async def gate(flow: Flow) -> str:
 
 
 @workflow
+async def gates(flow: Flow, events: list[str]) -> list[str]:
+    """Ask the person for two answers and wait for events, all at once. The first event stops the wait for the others."""
+    asked = [asyncio.ensure_future(flow.ask(f"Release {part}?", choices=["yes", "no"])) for part in ("a", "b")]
+    told = [asyncio.ensure_future(flow.event(event)) for event in events]
+    done, late = await asyncio.wait(told, return_when=asyncio.FIRST_COMPLETED)
+    for one in late:
+        one.cancel()
+    return [*(await asyncio.gather(*asked)), *(one.result() for one in done)]
+
+
+@workflow
 async def frugal(flow: Flow, usd: float, agents: int) -> dict[str, object]:
     """Spend an allowance on agents, and then start one without it."""
     with flow.allowance("looks", usd) as looks:
