@@ -104,10 +104,10 @@ class ToolRow:
 
     - `children`: agents that can start agents.
     - `several`, `lead`: agents of a job that can have several, or only its first one. A teammate or a listed tool is exempt.
-    - `first`: a job's first agent, or one that lists the tool.
+    - `first`: a job's first agent, a workflow, or an agent that lists the tool.
     - `plan`: agents that can leave plan mode.
     - `planner`: a root that writes and can enter plan mode, if somebody answers its plan.
-    - `person`: a root whose questions somebody answers.
+    - `person`: a root or a workflow whose questions somebody answers.
     - `memory`: agents with a memory, listed or not.
     - `skills`: agents of a job with skills.
     - `servers`: agents with MCP servers that need the tool.
@@ -162,8 +162,10 @@ PROGRAM, PROGRAM_AGAIN = "Program", "ProgramAgain"
 """Calls of a program agent: run once, or again after an interruption."""
 EDIT, READ, SHELL = "Edit", "Read", "Bash"
 """Tools whose rules cover all tools that change files, all that read files, and shell commands."""
-SPAWN, QUESTION, EVENT, MESSAGE = "Agent", "AskUserQuestion", "WaitFor", "SendMessage"
-"""Tools that workflows call: they start an agent, ask the person, wait for an event, write to an agent."""
+SPAWN, QUESTION, EVENT, MESSAGE, MERGE = "Agent", "AskUserQuestion", "WaitFor", "SendMessage", "MergeAgent"
+"""Tools that workflows call: they start an agent, ask the person, wait for an event, write to an agent, merge its copy."""
+CLEAN = "clean"
+"""Strategy of a merge that merges nothing if anything conflicts."""
 
 WORKFLOW = "Workflow"
 """The tool that starts workflows."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from swarm.definitions.model import AgentDefinition, PermissionMode
 from swarm.definitions.names import canonical_tool, split_pattern
-from swarm.definitions.tools import matches_tool, row_of
+from swarm.definitions.tools import QUESTION, matches_tool, row_of
 from swarm.permissions.rules import Rule
 
 
@@ -34,6 +34,11 @@ class Situation:
     """The mode in force, if not the definition's own (children inherit a parent's `plan`)."""
     sandbox: bool = False
     """Read-only and planning agents have a sandbox in which they cannot write, so they get a shell."""
+
+    @property
+    def is_program(self) -> bool:
+        """A program's questions wait as records, wherever it is in the tree."""
+        return self.definition.workflow is not None
 
     @property
     def planning(self) -> bool:
@@ -57,7 +62,8 @@ def explain_tools(available: Sequence[str], situation: Situation) -> list[tuple[
 def _fits_subagent(tool: str, situation: Situation) -> bool:
     row = row_of(tool)
     # In plan mode an agent can hand its plan in; the call decides whether that ends the mode.
-    return situation.is_root or not row.root_only or (row.while_planning and situation.planning)
+    planned = row.while_planning and situation.planning
+    return situation.is_root or not row.root_only or planned or (situation.is_program and tool == QUESTION)
 
 
 def _fits_origin(tool: str, situation: Situation) -> bool:
@@ -66,7 +72,7 @@ def _fits_origin(tool: str, situation: Situation) -> bool:
 
 
 def _fits_background(tool: str, situation: Situation) -> bool:
-    return not situation.background or row_of(tool).in_background
+    return not situation.background or row_of(tool).in_background or (situation.is_program and tool == QUESTION)
 
 
 def _is_not_disallowed(tool: str, situation: Situation) -> bool:

@@ -147,8 +147,8 @@ class Isolation(Step):
         self._tell(merged)
         return merged
 
-    def merge(self, child: AgentView, strategy: Strategy) -> ToolResult:
-        """Carry out a call that chooses how to merge one child's work."""
+    def merge(self, child: AgentView, strategy: Strategy | None) -> ToolResult:
+        """Carry out a call that chooses how to merge one child's work; None: only if nothing conflicts."""
         if child.isolation == "none":
             raise ToolError(f"{child.called} works in your own folder: there is nothing to merge.")
         if child.at_work:

@@ -128,15 +128,16 @@ def is_of_use(
 ) -> bool:
     """Whether a permitted tool is of use to the agent."""
     is_root, several = spec.parent_id is None, spec.limits.max_depth > 0
+    asks = is_root or spec.definition.workflow is not None
     chosen = (spec.definition.tools is not None or spec.teammate) and not row.root_only
     uses: dict[str, bool] = {
         "children": spawns,
         "several": chosen or several,
         "lead": chosen or (is_root and several),
-        "first": chosen or is_root,
+        "first": chosen or asks,
         "plan": spec.after_plan is not None or plans,
         "planner": plans,
-        "person": is_root and person_there,
+        "person": asks and person_there,
         "skills": "skills" in met,
         "servers": False,  # added by the servers' own offers
         "program": bool(spec.definition.command),

@@ -160,7 +160,7 @@ class ToolContext:
     """Shows watchers one line about the call's progress."""
     may_read: Callable[[Path], bool] | None = None
     """Whether a file may be read, for tools that search many; None: every file of the workspace may."""
-    merge: Callable[[AgentView, Strategy], ToolResult] | None = None
+    merge: Callable[[AgentView, Strategy | None], ToolResult] | None = None
     """Merges a child's changes from its own copy."""
     start_members: StartMembers | None = None
     """Starts the members of the team that the caller leads."""

@@ -25,6 +25,7 @@ from swarm.definitions.model import (
     PermissionMode,
     Phase,
 )
+from swarm.definitions.tools import CLEAN
 from swarm.store.store import Store
 from swarm.tools import Tool, ToolContext, ToolResult
 from swarm.tools.schemas import boolean, choice, number, string, strings
@@ -336,7 +337,8 @@ def _merge_agent(context: ToolContext, given: dict[str, Any]) -> ToolResult:
     if context.read_only or context.mode == "plan":
         raise ToolError("You may change nothing here, so nothing can be merged.")
     assert context.merge is not None, "only a running agent merges"
-    return context.merge(context.store.agents.get(child_id), given.get("strategy", "merge"))
+    strategy = given.get("strategy", "merge")
+    return context.merge(context.store.agents.get(child_id), None if strategy == CLEAN else strategy)
 
 
 MERGE_AGENT = Tool(
@@ -348,9 +350,9 @@ MERGE_AGENT = Tool(
     parameters={
         "agent_id": string("Its id or name."),
         "strategy": choice(
-            get_args(Strategy),
+            (*get_args(Strategy), CLEAN),
             "Where both changed the same: merge (default) writes both into the file between conflict markers, for you to edit; "
-            "ours keeps yours, theirs takes the agent's; none merges nothing.",
+            "ours keeps yours, theirs takes the agent's; none merges nothing, and clean nothing if anything conflicts.",
         ),
     },
     required=["agent_id"],

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from swarm.agent.notes import event_missed
-from swarm.definitions.tools import EVENT, MESSAGE, QUESTION, SHELL, SPAWN
-from swarm.workflows.desk import Allowance, Desk
+from swarm.definitions.tools import CLEAN, EVENT, MERGE, MESSAGE, QUESTION, SHELL, SPAWN
+from swarm.workflows.desk import UNMARKED, Allowance, CallMarks, Desk
 from swarm.workflows.results import as_text, read_task
 
 LONGEST_SECONDS = 1e9
@@ -26,8 +26,7 @@ class Asked(NamedTuple):
     """How often a failed call is made again."""
     timeout: float | None = None
     """Time limit of each try, in seconds."""
-    phase: str = ""
-    allowance: Allowance | None = None
+    marks: CallMarks = UNMARKED
     is_agent: bool = False
     """True for an agent that is no workflow."""
 
@@ -56,7 +55,7 @@ class Awaited:
 
     def ask(self, number: int, asked: Asked) -> None:
         """Ask the desk for a call."""
-        call_id = self._desk.ask(asked.tool, asked.given, asked.phase, asked.allowance)
+        call_id = self._desk.ask(asked.tool, asked.given, asked.marks)
         self.calls[call_id] = number, asked
         if asked.timeout is not None:
             self._wake_at(asked.timeout, number, call_id)
@@ -124,21 +123,27 @@ def ask_agent(
     allowance: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Asked:
-    """Ask for an agent. `options` are further parameters of the tool `Agent`. Raises `TypeError`."""
+    """Ask for an agent. `options` are `merge` and further parameters of the tool `Agent`. Raises `TypeError`."""
     if not isinstance(prompt, str):
         raise TypeError(f"agent() takes a text as its prompt, not {prompt!r:.80}")
     given = {"description": str(label or " ".join(prompt.split()[:6]))[:80] or "work", "prompt": prompt}
     given |= {"subagent_type": type} if type else {}
     given |= {"result_schema": returns} if returns is not None else {}
-    given |= {name: value for name, value in options.items() if value is not None}
     part = None if allowance is None else Allowance(str(allowance["name"]), float(allowance["usd"]))
-    return Asked(SPAWN, given, "text" if returns is None else "data", int(retry), _seconds(timeout), phase, part, True)
+    marks = CallMarks(phase, part, bool(options.pop("merge", True)))
+    given |= {name: value for name, value in options.items() if value is not None}
+    return Asked(SPAWN, given, "text" if returns is None else "data", int(retry), _seconds(timeout), marks, True)
 
 
 def ask_workflow(name: str, task: Any = "", *, timeout: float | None = None) -> Asked:
     """Ask for another workflow."""
     given = {"description": f"workflow {name}", "subagent_type": name, "prompt": as_text(task) or "{}"}
     return Asked(SPAWN, given, "data", timeout=_seconds(timeout))
+
+
+def ask_merge(name: str, *, strategy: str = CLEAN) -> Asked:
+    """Ask for the merge of an agent's copy into the workflow's files."""
+    return Asked(MERGE, {"agent_id": name, "strategy": strategy})
 
 
 def ask_tool(tool: str, given: dict[str, Any] | None = None) -> Asked:
@@ -174,6 +179,7 @@ def _seconds(given: Any) -> float | None:
 ASKS: dict[str, Callable[..., Asked]] = {
     "agent": ask_agent,
     "workflow": ask_workflow,
+    "merge": ask_merge,
     "call": ask_tool,
     "check": ask_command,
     "ask": ask_person,

@@ -39,6 +39,20 @@ class Allowance(NamedTuple):
     usd: float
 
 
+class CallMarks(NamedTuple):
+    """What a call has beside its content, because it does not change its result."""
+
+    phase: str = ""
+    """The phase that it belongs to; empty: the current one."""
+    allowance: Allowance | None = None
+    """The money that an agent and all below it spend at most, with others that have it."""
+    merge: bool = True
+    """Whether an agent's own copy is merged with its result."""
+
+
+UNMARKED = CallMarks()
+
+
 class ProgramEnd(NamedTuple):
     """The end of a program: its value, as JSON data, or its error."""
 
@@ -87,10 +101,9 @@ class Desk:
     _size: int = 0
     """Characters of the calls since the last entry."""
 
-    def ask(self, tool: str, given: dict[str, Any], phase: str = "", allowance: Allowance | None = None) -> str:
+    def ask(self, tool: str, given: dict[str, Any], marks: CallMarks = UNMARKED) -> str:
         """Ask for a call, and return its id: the hash of its content, and its number among equal ones.
 
-        It belongs to `phase`, or to the current one. An agent and all below it spend `allowance` at most, with others that have it.
         Raises `ConfigurationError` for one that is too large.
         """
         if self.closed:
@@ -107,10 +120,12 @@ class Desk:
         call_id = name_call(key, self._occurrences[key])
         self._occurrences[key] += 1
         call = {"type": "tool_use", "id": call_id, "name": tool, "input": given}
-        if phase := clean_text(phase or self.phase):
+        if phase := clean_text(marks.phase or self.phase):
             call["phase"] = phase[:PHASE_CHARACTERS]
-        if allowance is not None:
-            call["allowance"] = self.allow(allowance)
+        if marks.allowance is not None:
+            call["allowance"] = self.allow(marks.allowance)
+        if not marks.merge:
+            call["merge"] = False
         self.calls.append(call)
         return call_id
 

@@ -27,9 +27,9 @@ from typing import Any, NamedTuple, TypeVar
 from swarm.agent.notes import event_missed
 from swarm.core.errors import CallFailed, ConfigurationError
 from swarm.definitions.own.declaration import declaration_of
-from swarm.definitions.tools import EVENT, MESSAGE, QUESTION, SHELL, SPAWN
+from swarm.definitions.tools import CLEAN, EVENT, MERGE, MESSAGE, QUESTION, SHELL, SPAWN
 from swarm.workflows.awaited import WEEK_SECONDS
-from swarm.workflows.desk import Allowance, Desk
+from swarm.workflows.desk import UNMARKED, Allowance, CallMarks, Desk
 from swarm.workflows.results import Failed, Ok, adapter_of, read_task, read_value
 
 ItemT = TypeVar("ItemT")
@@ -99,11 +99,13 @@ class Flow:
     ) -> Any:
         """Run an agent, and return its answer: its text, or a value of the type `returns`.
 
-        `options` are further parameters of the tool `Agent`: `model`, `effort`, `isolation`, `mode`, `name`, `cwd`. `retry` is how often a
-        failed one is started again. `timeout` is the time limit of each try, in seconds.
+        `options` are further parameters of the tool `Agent`: `model`, `effort`, `isolation`, `mode`, `name`, `cwd`. With `merge=False`
+        the changes in its own copy are left there, until `flow.merge(name)`. `retry` is how often a failed one is started again.
+        `timeout` is the time limit of each try, in seconds.
         `phase` is another one than the current; `allowance`, a name and dollars, another one than the block's.
         Raises `CallFailed` and `TimeoutError`.
         """
+        marks = CallMarks(phase, Allowance(*allowance) if allowance else None, bool(options.pop("merge", True)))
         given = {"description": label or " ".join(prompt.split()[:6])[:80] or "work", "prompt": prompt, **options}
         if type is not None:
             given["subagent_type"] = type
@@ -111,7 +113,7 @@ class Flow:
             given["result_schema"] = adapter_of(returns).json_schema()
         while True:
             try:
-                text = await self._call_within(timeout, SPAWN, given, phase, allowance)
+                text = await self._call_within(timeout, SPAWN, given, marks)
                 return text if returns in (None, str) else read_value(text, returns)
             except (CallFailed, TimeoutError):
                 retry -= 1
@@ -138,6 +140,14 @@ class Flow:
         given = {"description": f"workflow {name}", "prompt": prompt or "{}", "subagent_type": name, **options}
         text = await self._call(SPAWN, given)
         return read_task(text) if returns in (None, str) else read_value(text, returns)
+
+    async def merge(self, name: str, *, strategy: str = CLEAN) -> str:
+        """Merge the copy of an agent that has this name into the workflow's files, and return its changes, a line each.
+
+        `clean` raises `CallFailed` with the lines if something conflicts, and merges nothing. `ours` and `theirs` choose a side where
+        both changed the same; `merge` leaves both there, between markers.
+        """
+        return await self._call(MERGE, {"agent_id": name, "strategy": strategy})
 
     async def parallel(self, *branches: Awaitable[Any], limit: int = MOST_AT_ONCE) -> list[Ok[Any] | Failed]:
         """Await all branches, at most `limit` at once, and return their results in order. A failed one is a value, and stops no other."""
@@ -264,20 +274,18 @@ class Flow:
         timeout: Seconds,
         tool: str,
         given: dict[str, Any],
-        phase: str = "",
-        part: tuple[str, float] | None = None,
+        marks: CallMarks = UNMARKED,
     ) -> str:
         if timeout is None:
-            return await self._call(tool, given, phase, part)
+            return await self._call(tool, given, marks)
         async with asyncio.timeout(_seconds(timeout)):
-            return await self._call(tool, given, phase, part)
+            return await self._call(tool, given, marks)
 
-    async def _call(
-        self, tool: str, given: dict[str, Any], phase: str = "", part: tuple[str, float] | None = None
-    ) -> str:
+    async def _call(self, tool: str, given: dict[str, Any], marks: CallMarks = UNMARKED) -> str:
         future = asyncio.get_running_loop().create_future()
-        allowance = Allowance(*part) if part else self._allowance.get() if tool == SPAWN else None
-        call_id = self._desk.ask(tool, given, phase, allowance)
+        if tool == SPAWN and marks.allowance is None:
+            marks = marks._replace(allowance=self._allowance.get())
+        call_id = self._desk.ask(tool, given, marks)
         self._waiting[call_id] = future
         try:
             return str(await future)

@@ -54,6 +54,7 @@
   globalThis.ask = (question, choices, opts) => ask("ask", { given: [String(question), copy(choices) ?? []], opts: copy(opts) });
   globalThis.event = (key, opts) => ask("event", { given: [String(key)], opts: copy(opts) });
   globalThis.send = (to, message) => ask("send", { given: [String(to), text(message)] });
+  globalThis.merge = (name, opts) => ask("merge", { given: [String(name)], opts: copy(opts) });
   globalThis.sleep = (seconds) => ask("timer", { seconds: Math.max(0, Number(seconds) || 0) });
   globalThis.progress = (done, of) => { notes.push(["progress", `${Number(done)} of ${Number(of)}`]); };
   globalThis.phase = (title) => { notes.push(["phase", String(title)]); };

@@ -38,7 +38,10 @@ _FRAMES = 2
 """Frames of a call's stack that are the runtime's own."""
 _OPTIONS = {
     **{"schema": "returns", "agentType": "type", "label": "label"},
-    **{name: name for name in ("model", "effort", "isolation", "retry", "timeout", "mode", "name", "cwd", "allowance")},
+    **{
+        name: name
+        for name in ("model", "effort", "isolation", "retry", "timeout", "mode", "name", "cwd", "allowance", "merge")
+    },
 }
 """Option of a script's agent → the option of `ask_agent`."""
 
@@ -146,7 +149,7 @@ class JavaScriptProgram:
             known["phase"] = str(opts.get("phase") or "")
             asked = ask_agent(*(call["given"] or ["(The task is empty.)"]), **known)
         else:
-            known = {"timeout": opts["timeout"]} if "timeout" in opts else {}
+            known = {name: opts[name] for name in ("timeout", "strategy") if name in opts}
             asked = ASKS[call["kind"]](*call["given"], **known)
         self._awaited.ask(number, asked)
 

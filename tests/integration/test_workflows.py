@@ -100,7 +100,8 @@ def test_all_that_a_workflow_asks_and_awaits_at_once_is_open_at_once_and_closed_
         return {one.title: one.id for one in questions.open(job.id)}
 
     def begin(*events: str) -> tuple[Job, dict[str, str]]:
-        job = start(flows, "gates", json.dumps({"events": events}), ask_seconds=60)
+        task = {"name": "gates", "task": {"events": events}}
+        job = start(flows, "relay", json.dumps(task), ask_seconds=60)
         wait_for("all are open", lambda: len(open_titles(job)) == 4)
         return job, open_titles(job)
 
@@ -116,6 +117,20 @@ def test_all_that_a_workflow_asks_and_awaits_at_once_is_open_at_once_and_closed_
     cut, _ = begin("frozen/2", "thawed/2")
     cut.cancel()
     wait_for("nothing of it stays open", lambda: not open_titles(cut))
+
+
+def test_a_program_decides_which_copies_are_merged(flows: Fleet) -> None:
+    scenario = r"""
+name: pick
+rules:
+  - {when: {prompt: 'Write (?P<name>\w+)', turn: 0}, reply: {tools: [{name: Write, input: {file_path: out.txt, content: "{name}"}}]}}
+  - {reply: {text: DONE}}
+"""
+    view = start(flows, "pick", "{}", url=flows.rehearse(scenario).url).wait(90)
+    assert view.state == "completed" and view.data["done"] == [True] * 3, view.reason
+    assert view.data["untouched"] and "A out.txt" in view.data["merged"]
+    assert "conflicts with your folder in 1 file" in view.data["clash"] and "one" in view.data["clash"]
+    assert view.data["kept"].split()[-1] == "two" and view.data["last"].split()[-1] == "three"
 
 
 def test_a_new_run_makes_only_the_calls_that_failed_or_changed(flows: Fleet) -> None:

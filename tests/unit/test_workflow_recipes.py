@@ -61,8 +61,14 @@ def test_a_migration_repairs_until_the_tests_pass() -> None:
 
 
 def test_the_best_of_five_is_kept() -> None:
-    tried = run("best", lambda call: 2 if "Which" in call.prompt else f"solution {call.id[-1]}", task="Solve it.")
-    assert tried.value == "solution 2" and len(tried.calls) == 6
+    def say(call: TriedCall) -> Any:
+        if call.tool == "MergeAgent":
+            return f"merged {call.given['agent_id']}"
+        return "try-2\n" if "Which" in call.prompt else fail("no") if call.given["name"] == "try-1" else "done"
+
+    tried = run("best", say, task="Solve it.")
+    assert tried.value == "merged try-2" and len(tried.calls) == 5 + 2
+    assert "try-1:" not in tried.calls[5].prompt and "try-2:\ndone" in tried.calls[5].prompt
 
 
 def test_rounds_end_when_nothing_is_new() -> None:

@@ -176,7 +176,9 @@ class WorkflowStep(Step):
         told = [one for one in ordered if one.id not in self._refused]
         if not told:
             return False
-        merged = self.parts.isolation.collect(told) if any(one.isolation != "none" for one in told) else None
+        pending = self.segment.history.pending
+        merging = [one for one in told if one.isolation != "none" and pending[calls[one.id]].get("merge", True)]
+        merged = self.parts.isolation.collect(merging) if merging else None
         results = []
         for one in told:
             note = "" if merged is None else merged.notes.get(one.id, "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -89,6 +90,34 @@ async def gates(flow: Flow, events: list[str]) -> list[str]:
     for one in late:
         one.cancel()
     return [*(await asyncio.gather(*asked)), *(one.result() for one in done)]
+
+
+@workflow
+async def relay(flow: Flow, name: str, task: dict[str, Any]) -> Any:
+    """Run another workflow."""
+    return await flow.workflow(name, task)
+
+
+@workflow
+async def pick(flow: Flow) -> dict[str, object]:
+    """Let agents write one file, each in its own copy, and keep the second one's."""
+    names = ("one", "two", "three")
+    tries = [flow.agent(f"Write {name}", name=name, isolation="worktree", merge=False) for name in names]
+    done = await flow.parallel(*tries)
+    untouched = not (await flow.check("test -e out.txt")).passed
+    merged = await flow.merge("two")
+    [clash] = await flow.parallel(flow.merge("one"))
+    kept = await flow.check("cat out.txt")
+    await flow.merge("three", strategy="theirs")
+    last = await flow.check("cat out.txt")
+    return {
+        "done": [one.ok for one in done],
+        "untouched": untouched,
+        "merged": merged,
+        "clash": "" if clash.ok else str(clash.error),
+        "kept": kept.output,
+        "last": last.output,
+    }
 
 
 @workflow
