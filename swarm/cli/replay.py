@@ -235,6 +235,7 @@ def resume(
     agents: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Of a workflow: another limit of agents.")
     ] = None,
+    budget: Annotated[float | None, typer.Option(metavar="USD", min=0, help="Of a workflow: another budget.")] = None,
     script: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Of a workflow: another program, .py, .js or .mjs.")
     ] = None,
@@ -253,14 +254,15 @@ def resume(
                 found,
                 retry_failed=retry_failed,
                 max_agents=agents,
+                budget_usd=budget,
                 script=script,
                 scenario=rehearse,
                 only_plan=only_plan,
             )
             return
-        if retry_failed or agents is not None or script is not None or only_plan:
+        if retry_failed or only_plan or not (agents is None and budget is None and script is None):
             raise ConfigurationError(
-                f"{found.id} is no workflow; --retry-failed, --agents, --script and --plan are for one"
+                f"{found.id} is no workflow; --retry-failed, --agents, --budget, --script and --plan are for one"
             )
         if not view.ended:
             raise ConfigurationError(

@@ -133,6 +133,7 @@ def continue_workflow(
     *,
     retry_failed: bool,
     max_agents: int | None,
+    budget_usd: float | None,
     script: Path | None,
     scenario: str | None,
     only_plan: bool,
@@ -141,7 +142,12 @@ def continue_workflow(
     definition = None if script is None else _read_file(script)
     view = job.view()
     prepared, plan, paid, expected = prepare_continuing(
-        swarm, view, retry_failed=retry_failed, max_agents=max_agents, definition=definition
+        swarm,
+        view,
+        retry_failed=retry_failed,
+        max_agents=max_agents,
+        budget_usd=budget_usd,
+        definition=definition,
     )
     if plan.ended is not None:
         then = f"then it ends: {plan.ended.error}" if plan.ended.error else "then it ends"

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from swarm.agent.entries import Advanced, ToolFinished
 from swarm.agent.spec import AgentSpec
 from swarm.client.order import Order
 from swarm.client.preparation import prepare_order
@@ -15,7 +16,7 @@ from swarm.core.errors import ConfigurationError
 from swarm.core.records import JobView
 from swarm.definitions.model import AgentDefinition
 from swarm.definitions.tools import SPAWN
-from swarm.workflows.reuse import RunPlan, plan_run, reuse_of
+from swarm.workflows.reuse import Reuse, RunPlan, plan_run, reuse_of
 from swarm.workflows.trial import TriedCall
 
 
@@ -36,33 +37,80 @@ def prepare_continuing(
     *,
     retry_failed: bool = False,
     max_agents: int | None = None,
+    budget_usd: float | None = None,
     definition: AgentDefinition | None = None,
 ) -> Continuing:
     """Prepare the job that continues an ended workflow with today's program, or with that of `definition`.
 
-    `max_agents` replaces the old limit. Raises `ConfigurationError` if the job is no workflow or is still at work.
+    `max_agents` and `budget_usd` replace the old limits. Raises `ConfigurationError` if the job is no workflow or is still at work.
     """
     spec = swarm.store.agents.spec(view.root_id)
     if spec.definition.workflow is None:
         raise ConfigurationError(f"{view.id} is no workflow; `swarm send {view.id} TEXT` continues its first agent")
     if not view.ended:
         raise ConfigurationError(f"{view.id} is still at work; `swarm cancel {view.id}` ends it and keeps its results")
-    history = swarm.store.journals.history(view.root_id)
-    reuse = reuse_of(view.id, history.lived, spec.limits, retry_failed=retry_failed)
-    prepared = prepare_order(_order_again(spec, max_agents), swarm.settings, ceiling=swarm.ceiling)
+    earlier = _read_earlier(swarm, view, retry_failed=retry_failed)
+    prepared = prepare_order(_order_again(spec, max_agents, budget_usd), swarm.settings, ceiling=swarm.ceiling)
     if definition is not None:
         prepared = replace(prepared, spec=prepared.spec.model_copy(update={"definition": definition}))
-    plan = plan_run(prepared.spec.definition, spec.prompt, reuse)
-    costs = _read_costs(swarm, history.spawned)
-    paid = sum(costs.get(one.tool_use_id, 0.0) for one in reuse.results)
-    prepared = replace(prepared, earlier={"reuse": reuse.model_dump_json()})
-    return Continuing(prepared, plan, paid, expect_cost(plan.calls, costs))
+    plan = plan_run(prepared.spec.definition, spec.prompt, earlier.reuse)
+    prepared = replace(prepared, earlier={"reuse": earlier.reuse.model_dump_json()})
+    return Continuing(prepared, plan, earlier.paid_usd, expect_cost(plan.calls, earlier.costs))
 
 
-def _read_costs(swarm: Swarm, spawned: Mapping[str, str]) -> dict[str, float]:
-    """Read the known cost of each call's agent and all below it."""
-    found = zip(spawned, swarm.store.agents.find(list(spawned.values())), strict=True)
-    return {call_id: one.subtree_cost_usd or 0.0 for call_id, one in found if one is not None}
+class _Earlier(NamedTuple):
+    """What a workflow and those below it have done."""
+
+    reuse: Reuse
+    costs: dict[str, float]
+    """The known cost of each call's agent and all below it, without what is reused there, by the id of the call."""
+    paid_usd: float
+    """The known cost of all agents whose results are reused."""
+    has_failed: bool
+    """Whether a call of it, or of one below it, has failed."""
+
+
+def _read_earlier(swarm: Swarm, view: JobView, *, retry_failed: bool) -> _Earlier:
+    """Read the results of a job's workflows. What it was given of an earlier run and did not come to is among them."""
+    digest = swarm.store.jobs.carried(view.id).get("reuse")
+    text = swarm.store.jobs.document(digest) if digest else None
+    given = None if text is None else Reuse.model_validate_json(text)
+    kinds: dict[str, bool] = {}
+
+    def read(agent_id: str, given: Reuse | None) -> _Earlier:
+        history = swarm.store.journals.history(agent_id)
+        assert history.spec is not None, "it has begun"
+        ended = {one.tool_use_id: one for one in history.lived if isinstance(one, ToolFinished)}
+        found = zip(history.spawned, swarm.store.agents.find(list(history.spawned.values())), strict=True)
+        agents = {call_id: one for call_id, one in found if one is not None}
+        below = {}
+        for call_id, agent in agents.items():
+            if agent.definition not in kinds:
+                kinds[agent.definition] = swarm.store.agents.spec(agent.id).definition.workflow is not None
+            result = ended.get(call_id)
+            if not kinds[agent.definition] or (result is not None and not retry_failed) or not agent.length:
+                continue
+            inner = read(agent.id, given.below.get(call_id) if given else None)
+            if result is None or result.is_error or inner.has_failed:
+                below[call_id] = inner
+        reuse = reuse_of(
+            view.id,
+            history.lived,
+            history.spec.limits,
+            retry_failed=retry_failed,
+            below={call_id: one.reuse for call_id, one in below.items()},
+        )
+        costs = {call_id: one.subtree_cost_usd or 0.0 for call_id, one in agents.items()}
+        costs |= {call_id: max(0.0, costs[call_id] - one.paid_usd) for call_id, one in below.items()}
+        kept = {one.tool_use_id for one in reuse.results}
+        paid = sum(costs[call_id] for call_id in agents if call_id in kept and call_id not in below)
+        failed = any(one.is_error for one in ended.values()) or any(one.has_failed for one in below.values())
+        if given is not None:
+            asked = {call["id"] for entry in history.lived if isinstance(entry, Advanced) for call in entry.calls}
+            reuse = reuse.with_rest_of(given, asked, ended)
+        return _Earlier(reuse, costs, paid + sum(one.paid_usd for one in below.values()), failed)
+
+    return read(view.root_id, given)
 
 
 def expect_cost(calls: Sequence[TriedCall], costs: Mapping[str, float]) -> float | None:
@@ -73,8 +121,9 @@ def expect_cost(calls: Sequence[TriedCall], costs: Mapping[str, float]) -> float
     return sum(costs.get(call.id, mean) for call in calls if call.tool == SPAWN)
 
 
-def _order_again(spec: AgentSpec, max_agents: int | None) -> Order:
-    limits = spec.limits if max_agents is None else spec.limits.model_copy(update={"max_agents": max_agents})
+def _order_again(spec: AgentSpec, max_agents: int | None, budget_usd: float | None) -> Order:
+    given = {"max_agents": max_agents, "budget_usd": budget_usd}
+    limits = spec.limits.model_copy(update={name: value for name, value in given.items() if value is not None})
     return Order(
         spec.prompt,
         agent=spec.definition.name,

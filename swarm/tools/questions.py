@@ -20,7 +20,7 @@ DEFAULT_SECONDS, MAX_SECONDS = 3_600, 7 * 86_400
 
 
 def _ask_person(context: ToolContext, given: dict[str, Any]) -> Ask:
-    if context.spec.parent_id is not None:
+    if context.spec.parent_id is not None and context.spec.definition.workflow is None:
         # A fork has its parent's tools, and some of them are for the first agent only.
         raise ToolError("Only the job's first agent asks the person. Name the decision in your answer.")
     question = given["question"]

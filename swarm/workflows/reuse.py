@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pydantic import ConfigDict
@@ -11,6 +11,7 @@ from pydantic import ConfigDict
 from swarm.agent import notes
 from swarm.agent.entries import Advanced, ToolFinished
 from swarm.core.formats import Formatted
+from swarm.core.ids import child_agent_id
 from swarm.core.records import Limits
 from swarm.definitions.model import AgentDefinition
 from swarm.models import Block
@@ -26,6 +27,27 @@ class Reuse(Formatted):
 
     job_id: str
     results: list[ToolFinished]
+    below: dict[str, Reuse] = {}
+    """Results of workflows that this one had started and whose own result is not here, by the id of the call."""
+
+    def of(self, agent_id: str, mine: str) -> Reuse | None:
+        """Return the results for an agent of the new run, which has these itself if its id is `mine`; None if it has none."""
+        if agent_id == mine:
+            return self
+        found = (one.of(agent_id, child_agent_id(mine, call_id)) for call_id, one in self.below.items())
+        return next(filter(None, found), None)
+
+    def with_rest_of(self, given: Reuse, asked: Collection[str], ended: Collection[str]) -> Reuse:
+        """Return this with what the run was given of an earlier one and did not come to: calls that it has not asked for, or not ended."""
+        rest = [one for one in given.results if one.tool_use_id not in asked]
+        below = {call_id: one for call_id, one in given.below.items() if call_id not in ended}
+        return self.model_copy(update={"results": [*self.results, *rest], "below": {**below, **self.below}})
+
+    def walk(self) -> Iterator[Reuse]:
+        """Yield this and all below it."""
+        yield self
+        for one in self.below.values():
+            yield from one.walk()
 
     def take(self, calls: Iterable[Block]) -> list[ToolFinished]:
         """Return the results of these calls."""
@@ -37,10 +59,15 @@ class RunPlan(NamedTuple):
     """The beginning of a run with earlier results."""
 
     reused: int
+    """Results that it takes, and those that workflows below it have."""
     calls: list[TriedCall]
     """The calls that it begins with. Others may follow from their results."""
     ended: ProgramEnd | None
     """The program's end, if it needs no further call."""
+
+
+PAUSED = "paused: "
+"""What the reason of a run begins with that ended because each further agent would be refused."""
 
 
 def ends_all(result: ToolFinished, limits: Limits) -> bool:
@@ -53,23 +80,34 @@ def ends_all(result: ToolFinished, limits: Limits) -> bool:
 
 
 def reuse_of(
-    job_id: str, lived: Sequence[Advanced | ToolFinished], limits: Limits, *, retry_failed: bool = False
+    job_id: str,
+    lived: Sequence[Advanced | ToolFinished],
+    limits: Limits,
+    *,
+    retry_failed: bool = False,
+    below: Mapping[str, Reuse] | None = None,
 ) -> Reuse:
     """Return a run's results, without the refusals that paused it.
 
-    Failed calls that are to be made again take the last places among calls of equal content.
+    `below` are the results of workflows that are to be run again, by the id of the call. Calls that are to be made again take the last
+    places among calls of equal content.
     """
-    results = [entry for entry in lived if isinstance(entry, ToolFinished)]
-    again = {one.tool_use_id for one in results if ends_all(one, limits) or (retry_failed and one.is_error)}
-    moved, found, places = {_key_of(call_id) for call_id in again}, [], Counter[str]()
-    for one in results:
-        if one.tool_use_id in again:
-            continue
-        key = _key_of(one.tool_use_id)
-        call_id = name_call(key, places[key]) if key in moved else one.tool_use_id
+    results, inner = [entry for entry in lived if isinstance(entry, ToolFinished)], below or {}
+    made = [call["id"] for entry in lived if isinstance(entry, Advanced) for call in entry.calls]
+    again = {one.tool_use_id for one in results if ends_all(one, limits) or (retry_failed and one.is_error)} | {*inner}
+    kept = [one for one in results if one.tool_use_id not in again]
+    moved, places, names = {_key_of(call_id) for call_id in again}, Counter[str](), dict[str, str]()
+    for call_id in [*(one.tool_use_id for one in kept), *(one for one in made if one in again)]:
+        key = _key_of(call_id)
+        names[call_id] = name_call(key, places[key]) if key in moved else call_id
         places[key] += 1
-        found.append(ToolFinished(tool_use_id=call_id, text=one.text, is_error=one.is_error))
-    return Reuse(job_id=job_id, results=found)
+    return Reuse(
+        job_id=job_id,
+        results=[
+            ToolFinished(tool_use_id=names[one.tool_use_id], text=one.text, is_error=one.is_error) for one in kept
+        ],
+        below={names[call_id]: inner[call_id] for call_id in made if call_id in inner},
+    )
 
 
 def _key_of(call_id: str) -> str:
@@ -89,7 +127,8 @@ def plan_run(definition: AgentDefinition, task: str, reuse: Reuse) -> RunPlan:
         replay.program.close()
         known = reuse.take({"id": call_id} for call_id in trial.open)
         if ended is not None or not (known or (until is not None and not trial.open)):
-            return RunPlan(reused, [*trial.open.values()], ended)
+            below = (one for call in trial.open if call in reuse.below for one in reuse.below[call].walk())
+            return RunPlan(reused + sum(len(one.results) for one in below), [*trial.open.values()], ended)
         for result in known:
             trial.append(result)
         reused += len(known)

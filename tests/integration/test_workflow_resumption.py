@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from swarm import Flow, workflow
-from swarm.agent.entries import ToolFinished
+from swarm.agent.entries import Advanced, ToolFinished
 from swarm.client.workflows import expect_cost
+from swarm.core.ids import child_agent_id
 from swarm.core.records import Limits
 from swarm.definitions.model import AgentDefinition
 from swarm.definitions.own.workflow import declare_workflow, workflow_of
@@ -149,6 +150,27 @@ def test_a_run_that_was_cut_pays_only_what_had_not_ended(program: AgentDefinitio
     after = run(program, PARALLEL, reuse=reuse)
     assert len(after.paid) == 7 and not {*after.paid} & {*before.paid}
     assert len([one for one in after.lived if isinstance(one, ToolFinished)]) == 9
+
+
+def test_results_of_workflows_below_are_found_by_the_calls_that_run_them_again() -> None:
+    def done(call_id: str, *, failed: bool = False) -> ToolFinished:
+        return ToolFinished(tool_use_id=call_id, text=f"R{call_id}", is_error=failed)
+
+    calls = [{"id": f"a.{number}", "name": "Agent", "input": {}} for number in range(4)] + [{"id": "b.0"}]
+    lived = [Advanced(calls=calls), done("a.0", failed=True), done("a.1"), done("a.2")]
+    deep = Reuse(job_id="job-1", results=[done("x.0")])
+    below = {"a.0": Reuse(job_id="job-1", results=[done("y.0")], below={"c.0": deep}), "a.3": deep}
+    reuse = reuse_of("job-1", lived, Limits(), retry_failed=True, below=below)
+    assert [(one.tool_use_id, one.text) for one in reuse.results] == [("a.0", "Ra.1"), ("a.1", "Ra.2")]
+    assert reuse.below == {"a.2": below["a.0"], "a.3": deep}
+    inner = child_agent_id("agent-new", "a.2")
+    assert reuse.of("agent-new", "agent-new") is reuse and reuse.of(inner, "agent-new") is below["a.0"]
+    assert reuse.of(child_agent_id(inner, "c.0"), "agent-new") is deep and reuse.of("agent-x", "agent-new") is None
+    assert Reuse.model_validate_json(reuse.model_dump_json()) == reuse
+    given = Reuse(job_id="job-0", results=[done("a.1"), done("d.0")], below={"a.2": deep, "b.0": deep})
+    both = reuse.with_rest_of(given, asked={"a.0", "a.1", "a.2", "a.3", "b.0"}, ended={"a.0", "a.1", "a.2"})
+    assert [one.tool_use_id for one in both.results] == ["a.0", "a.1", "d.0"]
+    assert both.below == {**reuse.below, "b.0": deep}
 
 
 def test_calls_are_expected_to_cost_what_they_did_or_as_much_as_others() -> None:

@@ -157,12 +157,18 @@ def test_a_new_run_makes_only_the_calls_that_failed_or_changed(flows: Fleet) -> 
 
 def test_a_limit_that_every_further_agent_would_meet_pauses_the_run_and_loses_nothing(flows: Fleet) -> None:
     server = flows.rehearse(SCENARIO)
-    job = start(flows, "votes", '{"rounds": 5}', url=server.url, limits={"max_agents": 3})
+    # The limit is met in a workflow below, which pauses the one above.
+    task = '{"name": "votes", "task": {"rounds": 5}}'
+    job = start(flows, "relay", task, url=server.url, limits={"max_agents": 4})
     view = job.wait(60)
-    assert view.state == "failed" and "paused: " in view.reason and f"swarm resume {job.id}" in view.reason
-    paid = server.stats()["requests"]
-    assert paid == 2
-    continuing = prepare_continuing(flows.swarm, view, max_agents=20)
+    assert view.state == "failed" and view.reason.count("paused: ") == 1, view.reason
+    assert view.reason.count(f"Continue it with `swarm resume {job.id}`") == 1, view.reason
+    assert server.stats()["requests"] == 2
+    # A run that meets the same limit, before it asks for all that it was given, loses nothing of that.
+    same = flows.swarm.place(prepare_continuing(flows.swarm, view, max_agents=2).prepared).wait(60)
+    assert "paused: " in same.reason and server.stats()["requests"] == 2
+    continuing = prepare_continuing(flows.swarm, same, max_agents=20)
+    assert continuing.plan.reused == 2 and [call.prompt for call in continuing.plan.calls] == ['{"rounds": 5}']
     again = flows.swarm.place(continuing.prepared).wait(60)
     assert again.data == {"said": 5} and server.stats()["requests"] == 5
 

@@ -18,7 +18,7 @@ from swarm.agent.entries import Advanced, Finished, ModelFailed, ToolFinished
 from swarm.agent.journaled import Condition
 from swarm.capabilities.workflows import kept
 from swarm.core.errors import ConfigurationError, WorkflowChanged
-from swarm.core.ids import question_id
+from swarm.core.ids import question_id, root_agent_id
 from swarm.core.plain import clean_text
 from swarm.core.records import AgentView
 from swarm.core.usage import Counters
@@ -32,7 +32,7 @@ from swarm.workflows.desk import Desk, ProgramEnd
 from swarm.workflows.front_ends import make_program
 from swarm.workflows.replay import Replay
 from swarm.workflows.results import as_text
-from swarm.workflows.reuse import Reuse, ends_all
+from swarm.workflows.reuse import PAUSED, Reuse, ends_all
 
 if TYPE_CHECKING:
     from swarm.runtime.parts import Parts
@@ -43,7 +43,7 @@ MOST_QUESTIONS = 50
 """Most questions and awaited events of one workflow that are open at a time; the next one follows an answer."""
 _FOR_ALL = ("authentication", "billing", "spend_limit")
 """Kinds of refusals that every further agent would meet, too."""
-PAUSED = "paused: "
+_CONTINUE = " Continue it"
 _DROPPED = "its result is no longer awaited"
 
 
@@ -83,7 +83,9 @@ class WorkflowStep(Step):
 
     @cached_property
     def _reuse(self) -> Reuse | None:
-        return self.segment.carried("reuse", Reuse, "the results that it reuses")
+        spec = self.segment.spec
+        whole = self.segment.carried("reuse", Reuse, "the results that it reuses")
+        return None if whole is None else whole.of(spec.agent_id, root_agent_id(spec.job_id))
 
     def _advance(self) -> Turn:
         """Do the next thing that is due: one step in Redis, or none before a wait."""
@@ -172,7 +174,8 @@ class WorkflowStep(Step):
         calls = self._at_work
         ended = self.segment.store.agents.ended(list(calls)) if calls else {}
         ordered = sorted(ended.values(), key=lambda one: (one.ended_at or 0.0, one.id))[:TAKEN_AT_ONCE]
-        self._refused |= {one.id: one.reason for one in ordered if one.id not in self._refused and self._ends_all(one)}
+        fresh = (one for one in ordered if one.id not in self._refused)
+        self._refused |= {one.id: _cause_of(one.reason) for one in fresh if self._ends_all(one)}
         told = [one for one in ordered if one.id not in self._refused]
         if not told:
             return False
@@ -201,6 +204,8 @@ class WorkflowStep(Step):
             return False
         if one.stopped_at in ("tokens", "budget"):
             return not one.reason.startswith(notes.ALLOWANCE_USED)
+        if one.reason.startswith(PAUSED):
+            return notes.TOO_MANY_CHILDREN not in one.reason
         failures = [entry for entry in self.segment.store.journals.read(one.id) if isinstance(entry, ModelFailed)]
         return one.state == "failed" and bool(failures) and failures[-1].error_kind in _FOR_ALL
 
@@ -212,7 +217,7 @@ class WorkflowStep(Step):
         if alive:
             return Condition(children=alive, mode="any")
         return Finished(
-            state="failed", reason=f"{PAUSED}{reason} Continue it with `swarm resume {self.segment.spec.job_id}`."
+            state="failed", reason=f"{PAUSED}{reason}{_CONTINUE} with `swarm resume {self.segment.spec.job_id}`."
         )
 
     # -- waiting -------------------------------------------------------------------------------------------
@@ -257,6 +262,11 @@ class WorkflowStep(Step):
                 Condition(question=asked_id, event=event, further=list(further)), call_id, _as_data(ask), further
             )
         return None
+
+
+def _cause_of(reason: str) -> str:
+    """Return why an agent was refused, without what a workflow adds to that."""
+    return reason.removeprefix(PAUSED).partition(_CONTINUE)[0]
 
 
 def _as_data(ask: Ask) -> dict[str, Any]:

@@ -29,7 +29,7 @@ function questions.open_of(agent)
   for _, id in ipairs(found) do
     if id == first then return found end
   end
-  found[#found + 1] = first
+  if first then found[#found + 1] = first end
   return found
 end
 
