@@ -119,7 +119,7 @@ class Desk:
         key = hashlib.sha256(text.encode()).hexdigest()[:16]
         call_id = name_call(key, self._occurrences[key])
         self._occurrences[key] += 1
-        call = {"type": "tool_use", "id": call_id, "name": tool, "input": given}
+        call: Block = {"type": "tool_use", "id": call_id, "name": tool, "input": given}
         if phase := clean_text(marks.phase or self.phase):
             call["phase"] = phase[:PHASE_CHARACTERS]
         if marks.allowance is not None:
