@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from swarm.agent.entries import Advanced, ToolFinished
 from swarm.agent.spec import AgentSpec
 from swarm.client.order import Order
 from swarm.client.preparation import prepare_order
@@ -16,7 +15,7 @@ from swarm.core.errors import ConfigurationError
 from swarm.core.records import JobView
 from swarm.definitions.model import AgentDefinition
 from swarm.definitions.tools import SPAWN
-from swarm.workflows.reuse import Reuse, RunPlan, plan_run, reuse_of
+from swarm.workflows.reuse import Reuse, RunPlan, calls_in, plan_run, reuse_of
 from swarm.workflows.trial import TriedCall
 
 
@@ -59,7 +58,7 @@ def prepare_continuing(
 
 
 class _Earlier(NamedTuple):
-    """What a workflow and those below it have done."""
+    """The results and costs of a workflow and of those below it."""
 
     reuse: Reuse
     costs: dict[str, float]
@@ -80,18 +79,17 @@ def _read_earlier(swarm: Swarm, view: JobView, *, retry_failed: bool) -> _Earlie
     def read(agent_id: str, given: Reuse | None) -> _Earlier:
         history = swarm.store.journals.history(agent_id)
         assert history.spec is not None, "it has begun"
-        ended = {one.tool_use_id: one for one in history.lived if isinstance(one, ToolFinished)}
+        asked, ended = calls_in(history.lived)
         found = zip(history.spawned, swarm.store.agents.find(list(history.spawned.values())), strict=True)
         agents = {call_id: one for call_id, one in found if one is not None}
         below = {}
         for call_id, agent in agents.items():
             if agent.definition not in kinds:
                 kinds[agent.definition] = swarm.store.agents.spec(agent.id).definition.workflow is not None
-            result = ended.get(call_id)
-            if not kinds[agent.definition] or (result is not None and not retry_failed) or not agent.length:
+            if not kinds[agent.definition] or (call_id in ended and not retry_failed) or not agent.length:
                 continue
             inner = read(agent.id, given.below.get(call_id) if given else None)
-            if result is None or result.is_error or inner.has_failed:
+            if ended.get(call_id, True) or inner.has_failed:
                 below[call_id] = inner
         reuse = reuse_of(
             view.id,
@@ -104,9 +102,8 @@ def _read_earlier(swarm: Swarm, view: JobView, *, retry_failed: bool) -> _Earlie
         costs |= {call_id: max(0.0, costs[call_id] - one.paid_usd) for call_id, one in below.items()}
         kept = {one.tool_use_id for one in reuse.results}
         paid = sum(costs[call_id] for call_id in agents if call_id in kept and call_id not in below)
-        failed = any(one.is_error for one in ended.values()) or any(one.has_failed for one in below.values())
+        failed = any(ended.values()) or any(one.has_failed for one in below.values())
         if given is not None:
-            asked = {call["id"] for entry in history.lived if isinstance(entry, Advanced) for call in entry.calls}
             reuse = reuse.with_rest_of(given, asked, ended)
         return _Earlier(reuse, costs, paid + sum(one.paid_usd for one in below.values()), failed)
 

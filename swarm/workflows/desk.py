@@ -40,7 +40,7 @@ class Allowance(NamedTuple):
 
 
 class CallMarks(NamedTuple):
-    """What a call has beside its content, because it does not change its result."""
+    """Marks of a call beside its content, which do not change its result."""
 
     phase: str = ""
     """The phase that it belongs to; empty: the current one."""

@@ -67,7 +67,14 @@ class RunPlan(NamedTuple):
 
 
 PAUSED = "paused: "
-"""What the reason of a run begins with that ended because each further agent would be refused."""
+"""The beginning of the reason of a run that ended because each further agent would be refused."""
+
+
+def calls_in(lived: Iterable[Advanced | ToolFinished]) -> tuple[list[str], dict[str, bool]]:
+    """Return the ids of a program's calls in order, and of those that have a result, whether they failed."""
+    entries = list(lived)
+    asked = [call["id"] for entry in entries if isinstance(entry, Advanced) for call in entry.calls]
+    return asked, {one.tool_use_id: one.is_error for one in entries if isinstance(one, ToolFinished)}
 
 
 def ends_all(result: ToolFinished, limits: Limits) -> bool:
@@ -93,7 +100,7 @@ def reuse_of(
     places among calls of equal content.
     """
     results, inner = [entry for entry in lived if isinstance(entry, ToolFinished)], below or {}
-    made = [call["id"] for entry in lived if isinstance(entry, Advanced) for call in entry.calls]
+    made, _ = calls_in(lived)
     again = {one.tool_use_id for one in results if ends_all(one, limits) or (retry_failed and one.is_error)} | {*inner}
     kept = [one for one in results if one.tool_use_id not in again]
     moved, places, names = {_key_of(call_id) for call_id in again}, Counter[str](), dict[str, str]()
