@@ -141,7 +141,7 @@ def _run(making: Making, settings: Settings, output: Path | None, here: Here) ->
             url = None
         else:
             url = cleanup.enter_context(RehearsalServer(load_scenario(here.rehearse))).url
-        interrupts = cleanup.enter_context(_workers(settings, here))
+        interrupts = cleanup.enter_context(workers_for(settings, here))
         swarm = Swarm(settings, tell=print_note)
         with interrupts.held():
             made = making(swarm, base_url=url)
@@ -152,7 +152,7 @@ def _resume(
     settings: Settings, map_id: str, bounds: dict[str, Any], output: Path | None, here: Here, *, retry_failed: bool
 ) -> int:
     require_credentials(settings)
-    with _workers(settings, here) as interrupts:
+    with workers_for(settings, here) as interrupts:
         swarm = Swarm(settings, tell=print_note)
         made = swarm.find_map(map_id)
         if not made.view().ended or any(bounds.values()):
@@ -191,7 +191,7 @@ def _watch(swarm: Swarm, made: Map, output: Path | None, interrupts: Interrupts,
 
 
 @contextlib.contextmanager
-def _workers(settings: Settings, here: Here) -> Iterator[Interrupts]:
+def workers_for(settings: Settings, here: Here) -> Iterator[Interrupts]:
     """Run workers during the command, unless there are some."""
     with contextlib.ExitStack() as cleanup:
         interrupts = cleanup.enter_context(Interrupts())

@@ -16,8 +16,8 @@ from swarm.client.swarm import Job, Swarm
 from swarm.core.errors import ConfigurationError
 from swarm.core.records import JobView
 from swarm.local.stack import running
-from swarm.replay.past import Past, read_past
-from swarm.replay.resumption import Branched, Resumption, go_on
+from swarm.replay.past import read_past
+from swarm.replay.resumption import Branched, Resumption, find_turn, go_on
 from swarm.replay.score import Score, score
 
 _SHOWN_CHARACTERS = 80
@@ -36,7 +36,7 @@ class Trial:
 def go_on_from(swarm: Swarm, job: Job, start: str, wanted: Resumption, trial: Trial, *, as_json: bool) -> None:
     """Create and print the new jobs; with a command, wait and print each score. `start` is AGENT:TURN."""
     past, settings = read_past(swarm.store, job.id), swarm.settings
-    agent_id, turn = _find_turn(past, start)
+    agent_id, turn = find_turn(past, start)
     if settings.redis_url is None and not running(settings):
         raise ConfigurationError("no worker would run the new job: start one with `swarm up`")
     wanted = replace(wanted, agent_id=agent_id, turn=turn, several=trial.times > 1)
@@ -57,23 +57,6 @@ def go_on_from(swarm: Swarm, job: Job, start: str, wanted: Resumption, trial: Tr
             print_note(
                 f"{one.job.id} continues from {agent_id}, turn {turn}, {where}; `swarm attach {one.job.id}` watches it"
             )
-
-
-def _find_turn(past: Past, start: str) -> tuple[str, int]:
-    who, _, number = start.rpartition(":")
-    if not who or not number.isdecimal():
-        raise typer.BadParameter("AGENT:TURN, for example root:3", param_hint="--from")
-    matches = [
-        one.id
-        for one in past.agents.values()
-        if one.fields.get("name") == who or (who == "root" and one.id == past.root)
-    ]
-    matches = matches or [one for one in past.agents if one.startswith(who) or one.partition("-")[2].startswith(who)]
-    if len(matches) != 1:
-        raise ConfigurationError(
-            f"{who!r} is {len(matches) or 'no'} agents of {past.job_id}; `swarm tree {past.job_id}` lists them"
-        )
-    return matches[0], int(number)
 
 
 def _compare(swarm: Swarm, made: Sequence[Branched], command: str, *, as_json: bool) -> None:

@@ -63,6 +63,23 @@ class Job(Messages):
         want_review(self._store.keyspace, self.id)
         return self.deliver("root", text or _REVIEW)
 
+    def score(
+        self,
+        name: str = "person",
+        *,
+        passed: bool | None = None,
+        points: float | None = None,
+        note: str = "",
+        by: str = USER,
+        remove: bool = False,
+    ) -> None:
+        """Set the score of that name, or a note that judges nothing; `remove` removes it. Raises `ConfigurationError` for bad values."""
+        from swarm.capabilities.evaluations.store import make_score, score_job
+
+        self._recalled.jobs.get(self.id)
+        score = None if remove else make_score(passed=passed, points=points, note=note, by=by)
+        score_job(self._store.keyspace, self.id, name, score)
+
     def view(self) -> JobView:
         """The job's current state. Raises `UnknownAgent` once it has expired."""
         return self._store.jobs.get(self.id)

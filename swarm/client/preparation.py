@@ -81,9 +81,10 @@ def prepare_order(
     ceiling: Ceiling = UNLIMITED,
     trust: Trust | None = None,
     home: Path | None = None,
+    definitions: Path | None = None,
 ) -> PreparedJob:
     """Check an order and read the files it refers to, without writing a record. `any_type` also takes types that only agents start;
-    `home` replaces the person's.
+    `home` replaces the person's; agent definitions come from the folder `definitions` instead of the workspace.
 
     Raises `ConfigurationError` for unusable input, `BeyondCeiling` for anything beyond the caller's ceiling, `UnknownDefinition`, and
     `InvalidRule` for a rule that the person typed.
@@ -102,6 +103,8 @@ def prepare_order(
     if trust is not None and found.grants and not found.trusted:
         declined = not trust(folder, found.grants)
         found = found if declined else read()
+    if definitions is not None:
+        found = replace(found, catalogue=gather(find_workspace(definitions), settings, home=home).catalogue)
     digest = "" if order.idempotency_key is None else order.digest
     order, title, addressed = _resolve_prompt(order, found)
     definition = _choose_definition(order, found, any_type=any_type or addressed)

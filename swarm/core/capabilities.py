@@ -34,6 +34,7 @@ TABLE = (
     "webhooks",
     "repositories",
     "triggers",
+    "evaluations",
     "context",
 )
 

@@ -151,6 +151,14 @@ class UnknownMap(UnknownAgent):
         super().__init__(f"no map {map_id}; `swarm maps list` lists all maps")
 
 
+class UnknownEvaluation(UnknownAgent):
+    """No evaluation has that id."""
+
+    def __init__(self, evaluation_id: str) -> None:
+        self.evaluation_id = evaluation_id
+        super().__init__(f"no evaluation {evaluation_id}; `swarm evals list` lists all")
+
+
 class UnknownTrigger(UnknownAgent):
     """No trigger has that name."""
 

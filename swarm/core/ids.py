@@ -21,6 +21,11 @@ def new_map_id() -> str:
     return "map-" + secrets.token_hex(8)
 
 
+def new_evaluation_id() -> str:
+    """Return a fresh evaluation id, `eval-` and 16 hex digits."""
+    return "eval-" + secrets.token_hex(8)
+
+
 def line_job_id(map_id: str, number: int, attempt: int) -> str:
     """Return the job id of an attempt at a line of a map; a repeat gets the same id."""
     return "job-" + _digest("map", map_id, str(number), str(attempt))

@@ -75,6 +75,17 @@ _TOLD = ("id", "state", "label", "title", "reason", "turns", "agents", "cost_usd
 _TOLD_CHARACTERS = 60
 
 
+class RunScore(BaseModel, frozen=True):
+    """A score of a job's work, by a person, a command or a grader."""
+
+    passed: bool | None = None
+    """None for a note that judges nothing."""
+    points: float | None = Field(default=None, ge=0, le=1)
+    note: str = Field(default="", max_length=2_000)
+    by: str = ""
+    at: float = 0.0
+
+
 class _View(BaseModel, frozen=True):
     """Common fields of agents and jobs. Times are Unix seconds by the server's clock."""
 
@@ -213,6 +224,8 @@ class JobView(_View):
     unpushed: str = ""
     """Why the work is not in that branch, or has no pull request."""
     limits: Limits = Limits()
+    scores: dict[str, RunScore] = {}
+    """Scores of the work by their names, such as `person`."""
     agents: int = 0
     archived: str = ""
     """Digest of the object that holds the job, if it is in the archive: in lists such a job has no answer, limits and verdicts. Reading
@@ -318,7 +331,7 @@ def read_agent(agent_id: str, found: Mapping[str, str | None]) -> AgentView:
 def read_job(job_id: str, found: Mapping[str, str | None]) -> JobView:
     """Read the record of an existing job."""
     sums, given = _read_counters(found), _read_fields(JobView, found)
-    for name in given.keys() & {"data", "limits", "verdicts"}:
+    for name in given.keys() & {"data", "limits", "scores", "verdicts"}:
         given[name] = json.loads(given[name])
     money = money_of(sums, rehearsed=bool(found.get("rehearsed")))
     return JobView(**given, id=job_id, usage=sums.usage, **money, sums=sums)

@@ -90,8 +90,29 @@ class Branched:
     """Whether the files are a copy of that moment's; else the job uses the current folder."""
 
 
-def go_on(swarm: Swarm, past: Past, wanted: Resumption, serve: Callable[[str], str] | None = None) -> Branched:
-    """Create the new job and queue it. `serve` starts a rehearsal for the job with that id and returns its URL.
+def find_turn(past: Past, start: str) -> tuple[str, int]:
+    """Return the agent and the turn that AGENT:TURN names. Raises `ConfigurationError`."""
+    who, _, number = start.rpartition(":")
+    if not who or not number.isdecimal():
+        raise ConfigurationError(f"{start!r} is no moment of a job; write AGENT:TURN, for example root:3")
+    matches = [
+        one.id
+        for one in past.agents.values()
+        if one.fields.get("name") == who or (who == "root" and one.id == past.root)
+    ]
+    matches = matches or [one for one in past.agents if one.startswith(who) or one.partition("-")[2].startswith(who)]
+    if len(matches) != 1:
+        raise ConfigurationError(
+            f"{who!r} is {len(matches) or 'no'} agents of {past.job_id}; `swarm tree {past.job_id}` lists them"
+        )
+    return matches[0], int(number)
+
+
+def go_on(
+    swarm: Swarm, past: Past, wanted: Resumption, serve: Callable[[str], str] | None = None, *, job_id: str = ""
+) -> Branched:
+    """Create the new job and queue it, under this id if one is given. `serve` starts a rehearsal for the job with that id and returns
+    its URL.
 
     Raises `ConfigurationError` if the job cannot be replayed, `GitFailed` if its files cannot be restored.
     """
@@ -100,7 +121,7 @@ def go_on(swarm: Swarm, past: Past, wanted: Resumption, serve: Callable[[str], s
     _refuse(past, wanted, foreign=foreign, served=serve is not None)
     if foreign:
         past = _disarm(past, folder)
-    moment, job_id = find_moment(past, wanted.agent_id, wanted.turn), new_job_id()
+    moment, job_id = find_moment(past, wanted.agent_id, wanted.turn), job_id or new_job_id()
     change = _redefine(swarm, past, moment, wanted)
     files = Restoring(swarm.settings, past, moment, name_agents(moment, job_id), job_id)
     layout = files.lay_out("here" if foreign else wanted.files, folder)

@@ -7,8 +7,10 @@ import os
 import signal
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from swarm.client.swarm import Swarm
 from swarm.core.errors import GitFailed, NoWork
@@ -16,6 +18,7 @@ from swarm.core.ids import root_agent_id
 
 LONGEST_SECONDS = 600.0
 """Maximum seconds of a command; a longer one is ended, and counts as failed."""
+NOTHING: Mapping[str, str] = MappingProxyType({})
 _TAIL_BYTES = 4_096
 
 
@@ -29,7 +32,14 @@ class Score:
     """Last line of the output, or the reason why the command did not run."""
 
 
-def score(swarm: Swarm, job_id: str, workspace: str, command: str, seconds: float = LONGEST_SECONDS) -> Score:
+def score(
+    swarm: Swarm,
+    job_id: str,
+    workspace: str,
+    command: str,
+    seconds: float = LONGEST_SECONDS,
+    environment: Mapping[str, str] = NOTHING,
+) -> Score:
     """Run the command by the shell in a copy of the job's last state, or in `workspace` if the job worked there."""
     try:
         folder = swarm.work(root_agent_id(job_id)).check_out()
@@ -37,7 +47,7 @@ def score(swarm: Swarm, job_id: str, workspace: str, command: str, seconds: floa
         folder = Path(workspace)
     except GitFailed as error:
         return Score(False, f"its files are not available: {error}")
-    return run_scored(command, folder, {"SWARM_JOB_ID": job_id}, seconds)
+    return run_scored(command, folder, {"SWARM_JOB_ID": job_id, **environment}, seconds)
 
 
 def run_scored(command: str, folder: Path, environment: dict[str, str], seconds: float) -> Score:

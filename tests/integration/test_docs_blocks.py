@@ -23,6 +23,7 @@ from swarm.cli.app import ListedCommand, app
 from swarm.definitions.catalogue import check_path
 from swarm.definitions.hook_tables import read_hooks
 from swarm.definitions.mcp.formats import read_entry
+from swarm.replay.sets import read_set
 from swarm.tools.agents import AGENT
 from swarm.tools.registry import validate_input
 from tests.documents import PAGES, ROOT, Block, blocks, calls
@@ -115,6 +116,8 @@ def check_file(block: Block, folder: Path) -> None:
             assert not [one for one in warnings if not one.startswith("unknown tools")], warnings
         case ".md", "triggers", _:
             read_trigger(block.text, str(path))
+        case ".yaml", _, "cases.yaml":
+            assert read_set(path, [], {}).cases
         case ".yaml", _, _:
             load_scenario(str(path))
         case ".json", _, "settings.json":

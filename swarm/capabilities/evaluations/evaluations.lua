@@ -1,0 +1,31 @@
+-- Evaluations, and scores of jobs.
+--
+-- P:evaluations    zset  all evaluations by creation time
+-- P:evaluation:ID  hash  document (JSON: its cases and variants), created; it expires as jobs do
+-- Of a job: `scores`, a JSON object: name -> {passed, points, note, by, at}.
+
+-- Make an evaluation, or keep an existing one for longer. Returns its document and its creation time.
+step('keep_evaluation', function(id, document, seconds)
+  local key = P .. ':evaluation:' .. id
+  if redis.call('HSETNX', key, 'document', document) == 1 then
+    redis.call('HSET', key, 'created', NOW)
+    redis.call('ZADD', P .. ':evaluations', NOW, id)
+  end
+  redis.call('EXPIRE', key, math.ceil(tonumber(seconds)))
+  redis.call('ZREMRANGEBYSCORE', P .. ':evaluations', '-inf', NOW - 366 * 86400)
+  return redis.call('HMGET', key, 'document', 'created')
+end)
+
+-- Score a job: set the score of that name. Returns 1, or 0 if there is no job.
+--   score  JSON {passed, points, note, by}; '' removes it
+step('score_job', function(job, name, score)
+  if redis.call('EXISTS', job_key(job)) == 0 then return 0 end
+  local scores = cjson.decode(job_field(job, 'scores') or '{}')
+  scores[name] = nil
+  if score ~= '' then
+    scores[name] = cjson.decode(score)
+    scores[name].at = tonumber(NOW)
+  end
+  redis.call('HSET', job_key(job), 'scores', cjson.encode(scores))
+  return 1
+end, { when_full = true })
