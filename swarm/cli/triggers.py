@@ -68,9 +68,7 @@ def show(
     if as_json:
         print_json({**view.model_dump(mode="json"), "newest": [one.model_dump(mode="json") for one in found]})
         return
-    print_line(
-        f"{view.name}  {_starts(view)}{f'  {one_line(text, 100)}' if (text := view.trigger.description) else ''}"
-    )
+    print_line(f"{view.name}  {view.starts}{f'  {one_line(text, 100)}' if (text := view.trigger.description) else ''}")
     print_line(f"put by {view.by} at {show_moment(view.at)}{f', on {view.host}' if view.host else ''}; {_now(view)}")
     _FIRINGS.show(found)
 
@@ -156,13 +154,6 @@ def _read_json(file: Path | None) -> object:
         raise ConfigurationError(f"{file}: it is no JSON: {error}") from None
 
 
-def _starts(view: TriggerView) -> str:
-    trigger = view.trigger
-    if trigger.schedule:
-        return trigger.schedule if trigger.timezone == "UTC" else f"{trigger.schedule} {trigger.timezone}"
-    return f"webhook {trigger.webhook}" if trigger.webhook else "by hand"
-
-
 def _now(view: TriggerView) -> str:
     if view.paused_at is not None:
         return "paused"
@@ -172,7 +163,7 @@ def _now(view: TriggerView) -> str:
 
 _TRIGGERS = Listing[TriggerView](
     Column("trigger", lambda view: view.name),
-    Column("starts", _starts),
+    Column("starts", lambda view: view.starts),
     Column("now", _now),
     Column("events", lambda view: view.events, right=True),
     Column("last", lambda view: show_since(view.last_at) if view.last_at else "", drop=1),

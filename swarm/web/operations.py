@@ -12,7 +12,7 @@ from swarm.client.failures import BadRequest, NotThere
 from swarm.client.operations import AgentId, Invocation, JobId, Table
 from swarm.client.reads import READS
 from swarm.web import reads, transcripts
-from swarm.web.panels import PANELS, PanelRequest
+from swarm.web.panels import PANELS, Panel, PanelRequest
 from swarm.web.patches import WatchedParts
 from swarm.web.stream import LIVE, EventStream, StreamPlace, follow
 
@@ -97,19 +97,43 @@ def show_output(call: Invocation, agent: AgentId, key: str) -> dict[str, Any]:
 @OWN.get("/jobs/{job}/panel/{panel}")
 def show_panel(call: Invocation, job: JobId, panel: str, agent: str | None = None, **query: Any) -> dict[str, Any]:
     """A panel's data of a job, or of an agent."""
-    if panel not in PANELS:
-        raise NotThere(f"there is no panel {panel}")
-    asked = PanelRequest(call.swarm, job, agent, query, {}, call.by)
-    return {"panel": panel, "now": call.swarm.store.now(), "data": PANELS[panel].read(asked)}
+    return _read(panel, PanelRequest(call.swarm, job, agent, query, {}, call.by))
 
 
 @OWN.post("/jobs/{job}/panel/{panel}/{act}", "send")
 def do_in_panel(call: Invocation, job: JobId, panel: str, act: str, **body: Any) -> dict[str, Any]:
     """An act of a panel."""
-    run = PANELS[panel].acts.get(act) if panel in PANELS else None
-    if run is None:
+    return _run(panel, act, PanelRequest(call.swarm, job, None, {}, body, call.by))
+
+
+@OWN.get("/panel/{panel}")
+def show_fleet_panel(call: Invocation, panel: str, **query: Any) -> dict[str, Any]:
+    """A panel's data of the fleet."""
+    return _read(panel, PanelRequest(call.swarm, "", None, query, {}, call.by))
+
+
+@OWN.post("/panel/{panel}/{act}", "submit")
+def do_in_fleet_panel(call: Invocation, panel: str, act: str, **body: Any) -> dict[str, Any]:
+    """An act of a panel of the fleet."""
+    return _run(panel, act, PanelRequest(call.swarm, "", None, {}, body, call.by))
+
+
+def _find(panel: str, asked: PanelRequest) -> Panel | None:
+    found = PANELS.get(panel)
+    return found if found is not None and (found.scope == "fleet") == (not asked.job_id) else None
+
+
+def _read(panel: str, asked: PanelRequest) -> dict[str, Any]:
+    if (found := _find(panel, asked)) is None:
+        raise NotThere(f"there is no panel {panel}")
+    return {"panel": panel, "now": asked.swarm.store.now(), "data": found.read(asked)}
+
+
+def _run(panel: str, act: str, asked: PanelRequest) -> dict[str, Any]:
+    found = _find(panel, asked)
+    if found is None or act not in found.acts:
         raise NotThere(f"the panel {panel} has no act {act}")
-    return {"data": run(PanelRequest(call.swarm, job, None, {}, body, call.by))}
+    return {"data": found.acts[act](asked)}
 
 
 MOUNTED = [one for one in (*LIVE, *OWN, *ACTS, *READS) if one.name not in LEFT_OUT]

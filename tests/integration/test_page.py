@@ -1,7 +1,7 @@
 """The page's data: a real Flower in front of a real Redis and real workers, over real HTTP.
 
 Tests of swarm/web/entries.py, swarm/web/handlers.py, swarm/web/operations.py, swarm/web/panels/memory.py, swarm/web/panels/team.py,
-swarm/web/panels/costs.py, swarm/web/panels/panel.py, swarm/web/reads.py, swarm/web/transcripts.py.
+swarm/web/panels/costs.py, swarm/web/panels/triggers.py, swarm/web/panels/panel.py, swarm/web/reads.py, swarm/web/transcripts.py.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ import pytest
 
 from swarm import Job
 from swarm.capabilities.memory.pages import Author, Memories
+from swarm.capabilities.triggers.model import read_trigger
+from swarm.client.triggers import put_trigger
 from swarm.definitions.memory_stores import Places
 from swarm.local.redis_server import stop_redis
 from swarm.web.panels.memory import forget_job
@@ -108,7 +110,7 @@ def test_the_page_is_a_tab_of_flower_under_a_strict_policy(site: Site) -> None:
     assert 'href="/swarm" aria-current="page">Swarm</a>' in html and 'data-base="/swarm"' in html
     assert "<script>" not in html and "onclick" not in html and "style=" not in html.partition("<main")[2]
     about = site.flower.read("about")
-    names = ["timeline", "board", "pad", "memory", "servers", "workflow", "cost", "limits"]
+    names = ["timeline", "board", "pad", "memory", "servers", "workflow", "triggers", "cost", "limits"]
     assert [panel["name"] for panel in about["panels"]] == names
     assert (about["user"], about["read_only"]) == ("user", False)
 
@@ -172,6 +174,23 @@ def test_panels_show_the_time_the_board_the_pad_and_the_costs(site: Site, team: 
     assert root["reckoned_usd"] + root["below_reckoned_usd"] == pytest.approx(view.reckoned_usd)
     for name in ("nothing", "pad?page=none"):
         assert flower.get(f"/api/jobs/{job.id}/panel/{name}").status in (404, 409)
+
+
+def test_the_panel_of_triggers_shows_their_events_and_has_their_acts(site: Site) -> None:
+    text = "---\nname: seen\nschedule: 0 3 * * *\ntimezone: Europe/Berlin\npurse: {usd: 5, per: day}\nlimits: {budget_usd: 1}\n---\nLook."
+    put_trigger(site.fleet.swarm, read_trigger(text, "seen"), "ann", folder=site.fleet.workspace)
+    act = lambda name, **body: site.flower.post(f"/api/panel/triggers/{name}", body)  # noqa: E731
+    fired = act("fire", trigger="seen").json()["data"]
+    assert act("pause", trigger="seen").status == 200
+    shown = site.flower.read("panel/triggers?trigger=seen")["data"]
+    [one] = shown["triggers"]
+    assert (one["starts"], one["by"], one["bounds"]) == ("0 3 * * * Europe/Berlin", "ann", "$5.00 a day")
+    assert one["paused_at"] and one["text"].endswith("Look.")
+    assert [(each["id"], each["job"]) for each in shown["events"]] == [(fired["event"], fired["job"])]
+    assert act("replay", trigger="seen", event=fired["event"]).json()["data"]["job"] != fired["job"]
+    bad = [act("fire"), act("fire", trigger=7), act("paint", trigger="seen"), act("fire", trigger="none")]
+    assert [one.status for one in bad] == [400, 400, 404, 404] and site.flower.get("/api/panel/board").status == 404
+    assert act("delete", trigger="seen").status == 200 and not site.flower.read("panel/triggers")["data"]["triggers"]
 
 
 def test_the_panel_of_memory_shows_the_project_s_pages_and_takes_the_job_s_back(site: Site) -> None:

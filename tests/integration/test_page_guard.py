@@ -39,6 +39,7 @@ class Target:
             f"agents/{self.root}/cancel": {},
             "questions/question-none/answer": {"answer": "allow"},
             f"jobs/{self.job.id}/panel/board/act": {},
+            "panel/triggers/fire": {"trigger": "none"},
         }
         self.reads = (
             *(
@@ -48,6 +49,7 @@ class Target:
                 "stream?jobs=1",
                 f"jobs/{self.job.id}/snapshot",
                 f"jobs/{self.job.id}/panel/board",
+                "panel/triggers",
             ),
             *(f"agents/{self.root}{part}" for part in ("", "/journal", "/mail", "/entry/1", "/output/x")),
         )

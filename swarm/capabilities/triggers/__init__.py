@@ -9,5 +9,6 @@ CAPABILITY = Capability(
     acts="swarm.client.trigger_acts",
     reads="swarm.client.trigger_reads",
     routes="swarm.api.hooks:routes",
+    panels="swarm.web.panels.triggers:PANELS",
     commands={"A fleet": {"triggers": "triggers:triggers"}},
 )

@@ -54,6 +54,14 @@ class TriggerView(BaseModel, frozen=True):
     """Number of the newest hundred of them that have not started yet."""
     last_at: float | None = None
 
+    @property
+    def starts(self) -> str:
+        """What starts its jobs, for people."""
+        if self.trigger.schedule:
+            zone = "" if self.trigger.timezone == "UTC" else f" {self.trigger.timezone}"
+            return f"{self.trigger.schedule}{zone}"
+        return f"webhook {self.trigger.webhook}" if self.trigger.webhook else "by hand"
+
 
 class Firing(BaseModel, frozen=True):
     """An event that a trigger took in."""

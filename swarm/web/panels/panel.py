@@ -15,7 +15,7 @@ class PanelRequest:
 
     swarm: Swarm
     job_id: str
-    """Id of an existing job."""
+    """Id of an existing job; empty for a panel of the fleet."""
     agent_id: str | None
     """Id of the agent open in the page."""
     query: Mapping[str, str]
@@ -31,12 +31,12 @@ Respond = Callable[[PanelRequest], Any]
 
 @dataclass(frozen=True)
 class Panel:
-    """One panel of a job, or of an agent."""
+    """One panel of a job, of an agent, or of the fleet."""
 
     name: str
     title: str
     read: Respond
-    scope: Literal["job", "agent"] = "job"
+    scope: Literal["job", "agent", "fleet"] = "job"
     acts: Mapping[str, Respond] = field(default_factory=dict)
     """The panel's acts by name. They pass the page's guard like every other act."""
     stale_on: frozenset[str] = frozenset()

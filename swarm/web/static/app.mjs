@@ -1,6 +1,7 @@
 // The page: the view that the address names, the state of the connection, and the title, which counts open questions.
 import { about } from "./api.mjs";
 import { html, render, useEffect, useRef } from "./html.mjs";
+import { Fleet, titleOf } from "./fleet.mjs";
 import { Job } from "./job.mjs";
 import { Jobs } from "./jobs.mjs";
 import { Keys } from "./keys.mjs";
@@ -10,21 +11,21 @@ import { Start } from "./start.mjs";
 import { Said, say } from "./ui.mjs";
 import { start, useWorld } from "./world.mjs";
 
-const VIEWS = { jobs: Jobs, start: Start, job: Job };
+const VIEWS = { jobs: Jobs, start: Start, fleet: Fleet, job: Job };
 
 function App() {
   const route = useRoute();
   const world = useWorld();
   const View = VIEWS[route.view];
   const waiting = world.fleet?.needsYou ?? 0;
-  const place = route.view === "job" ? line(world.job?.job.title, 60) || "Job" : { jobs: "Jobs", start: "Start a job" }[route.view];
+  const place = route.view === "job" ? line(world.job?.job.title, 60) || "Job" : { jobs: "Jobs", start: "Start a job", fleet: titleOf(route.panel) }[route.view];
   useEffect(() => {
     document.title = `${waiting ? `(${waiting}) ` : ""}${place} · Swarm`;
   }, [waiting, place]);
   useEffect(() => {
     if (world.reset) say("Redis no longer has some events: all data on the page was read again.");
   }, [world.reset]);
-  return html`<${Connection} link=${world.link} full=${world.fleet?.full} /><${View} key=${route.view === "job" ? route.job : route.view} route=${route} /><${Said} /><${Keys} />`;
+  return html`<${Connection} link=${world.link} full=${world.fleet?.full} /><${View} key=${route.job ?? route.panel ?? route.view} route=${route} /><${Said} /><${Keys} />`;
 }
 
 const TROUBLES = {

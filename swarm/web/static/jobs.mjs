@@ -28,6 +28,7 @@ export function Jobs({ route }) {
     <header class="jobs-head">
       <h1>Jobs</h1>
       <${Filter} show=${show} q=${q} jobs=${found} />
+      ${about.panels.filter((panel) => panel.scope === "fleet").map(({ name, title }) => html`<${Link} key=${name} class="btn btn-sm" to=${{ view: "fleet", panel: name }}>${title}<//>`)}
       ${about.read_only ? html`<span class="read-only">Flower is read-only</span>` : html`<${Link} class="btn btn-sm btn-primary" to=${{ view: "start" }}>Start a job<//>`}
     </header>
     ${all.length === 0 ? html`<${Empty}>There is no job yet. Start one here, or with <code>swarm run</code>.<//>` : groups.map((group) => html`<${Group} key=${group.name} group=${group} filtered=${Boolean(q)} />`)}

@@ -6,6 +6,7 @@ import { amend, go } from "./route.mjs";
 import { Failure, Loading } from "./ui.mjs";
 import { serverNow, world } from "./world.mjs";
 
+const NONE = { id: null, job: null, agents: new Map(), events: [] };
 const OWN = new Set(["panel", "tab", "hide"]); // the page's names in the address's query; the rest are the panel's
 const REST = 1000; // least milliseconds between two fetches
 
@@ -20,14 +21,15 @@ function load(panel) {
   return modules.get(panel.module);
 }
 
-export function Panel({ panel, state, route, agent = null }) {
+/** A panel of a job or of an agent; without `state` one of the fleet, read again whenever `stale` changes. */
+export function Panel({ panel, state = NONE, route, agent = null, stale = state.stale?.[panel.name] ?? 0 }) {
   const [View, setView] = useState(null);
   const [found, setFound] = useState(null);
   const [error, setError] = useState(null);
   const asked = useRef({ at: 0, number: 0 });
   const query = Object.fromEntries(Object.entries(route.query).filter(([name]) => !OWN.has(name)));
   const address = JSON.stringify(query);
-  const path = `jobs/${state.id}/panel/${panel.name}`;
+  const path = `${state.id ? `jobs/${state.id}/` : ""}panel/${panel.name}`;
   const reload = async (more = {}) => {
     const number = (asked.current.number += 1);
     asked.current.at = Date.now();
@@ -47,7 +49,6 @@ export function Panel({ panel, state, route, agent = null }) {
     return answer.data;
   };
   useEffect(() => void load(panel).then((module) => setView(() => module.default), setError), [panel.module]);
-  const stale = state.stale[panel.name] ?? 0;
   useEffect(() => {
     const pause = Math.max(0, asked.current.at + REST - Date.now());
     const timer = setTimeout(reload, stale ? pause : 0, {});

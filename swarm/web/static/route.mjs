@@ -1,4 +1,4 @@
-// The place in the page, from the address: `#/`, `#/start`, `#/JOB`, `#/JOB/AGENT`, `#/JOB/AGENT/ENTRY`, each with a query.
+// The place in the page, from the address: `#/`, `#/start`, `#/JOB`, `#/JOB/AGENT`, `#/JOB/AGENT/ENTRY`, `#/fleet/PANEL`, each with a query.
 // The address holds the whole view, so that a reload, a bookmark and a link show the same.
 import { useEffect, useState } from "./html.mjs";
 
@@ -9,6 +9,7 @@ export function parseRoute(hash) {
   const [first = "", agent = "", entry = ""] = path.split("/").map(decodeURIComponent);
   const found = Object.fromEntries(new URLSearchParams(query));
   if (first === "start") return { view: "start", job: null, agent: null, entry: null, query: found };
+  if (first === "fleet") return { view: "fleet", panel: agent, job: null, agent: null, entry: null, query: found };
   return {
     view: first ? "job" : "jobs",
     job: first || null,
@@ -18,9 +19,10 @@ export function parseRoute(hash) {
   };
 }
 
-/** The address of these parts: `{view?, job?, agent?, entry?, query?}`. */
-export function formatRoute({ view, job, agent, entry, query = {} }) {
-  const parts = view === "start" ? ["start"] : [job, job && agent, job && agent && entry].filter(Boolean);
+/** The address of these parts: `{view?, panel?, job?, agent?, entry?, query?}`. */
+export function formatRoute({ view, panel, job, agent, entry, query = {} }) {
+  const views = { start: ["start"], fleet: ["fleet", panel] };
+  const parts = views[view] ?? [job, job && agent, job && agent && entry].filter(Boolean);
   const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== "");
   const asked = new URLSearchParams(given).toString();
   return `#/${parts.map(encodeURIComponent).join("/")}${asked ? `?${asked}` : ""}`;
