@@ -14,12 +14,14 @@ from typing import Any
 
 import psutil
 
-from bench.lives import WIDE
+from bench.lives import WIDE, claim_root, run_segment
 from bench.measure import Report, quantile, spread
 from bench.neutral import neutral
 from swarm import Job
 from swarm.agent.entries import Advanced, ToolFinished
+from swarm.definitions.own.workflow import declare_workflow
 from swarm.definitions.workflow_files import make_definition
+from swarm.models.anthropic import AnthropicModel
 from swarm.workflows.desk import Desk
 from swarm.workflows.front_ends import make_program
 from swarm.workflows.native import NativeProgram
@@ -30,6 +32,7 @@ from tests.outside import storms
 AGENTS = (250, 500, 1_000)
 RESULTS = (2_500, 10_000)
 CALLS = 10_000
+WOKEN = 1_000
 MIB = 1 << 20
 
 _PYTHON = "len(await parallel(*[agent(f'Do {one}') for one in range(args)]))"
@@ -56,6 +59,9 @@ def run(report: Report, chosen: Namespace) -> None:
             f"a result of {RESULTS[1]:,}, against one of {RESULTS[0]:,}, {language}", many / few / 4, "×", target=1.5
         )
     with neutral() as server, closing(Fleet(tools="tests.outside.storms")) as fleet:
+        walls, spent = _wakes(fleet, server.url, WOKEN)
+        report.figure(f"a wake of {WOKEN:,} agents that end eight at a time, p50", walls * 1e3, " ms", target=25)
+        report.note(f"the same, CPU of the process {spent * 1e3:.1f} ms")
         root = os.getcwd()
         worker = fleet.start_worker(2, PYTHONPATH=root)
         _finish(_submit(fleet, server.url, "wide", agents=20), 20)
@@ -112,6 +118,27 @@ def _replay(make: Callable[[Desk, int], Any], count: int) -> float:
 def _cpu() -> float:
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time() + ended.ru_utime + ended.ru_stime
+
+
+def _wakes(fleet: Fleet, url: str, count: int) -> tuple[float, float]:
+    """The median of the wall and the processor's time of a segment of this process, which wakes for eight ended agents, in seconds."""
+    declare_workflow(storms.wide)
+    model, agents = AnthropicModel.rehearsing(fleet.settings, url), fleet.swarm.store.agents
+    job = _submit(fleet, url, "wide", agents=count)
+    spawned: dict[str, str] = {}
+    while len(spawned) < count:
+        spawned = run_segment(fleet, claim_root(fleet, job), model)[1].spawned
+    children, walls, spent = list(spawned.values()), [], []
+    for first in range(0, count - 8, 8):
+        for child in children[first : first + 8]:
+            agents.cancel(child, "it is enough")
+        claim = claim_root(fleet, job)
+        began, before = time.perf_counter(), time.process_time()
+        run_segment(fleet, claim, model)
+        walls.append(time.perf_counter() - began)
+        spent.append(time.process_time() - before)
+    job.cancel()
+    return statistics.median(walls), statistics.median(spent)
 
 
 def _submit(fleet: Fleet, url: str, name: str, **given: int) -> Job:

@@ -120,7 +120,7 @@ class Children:
             tools=sorted(self._journal.history.tool_names()),
         )
         if isinstance(answer, Signals):
-            self._journal.history.apply(entry)
+            self._journal.apply(entry)
             self._just_started.update(entry.children.values())
             self._segment.publish(answer)
             return True

@@ -35,6 +35,10 @@ from swarm.store.store import Store
 from swarm.store.values import UNBOUNDED, Claim, Counters, Signals
 
 EntryT = TypeVar("EntryT", bound=BaseModel)
+_kept: dict[str, tuple[History, Entry]] = {}
+"""Agent id → the history of a parked agent with its last entry, for its next segment in this process; at most one.
+
+It saves time and nothing else: a journal that has another entry there is read from the beginning, as by any other process."""
 
 
 class Journal:
@@ -67,13 +71,25 @@ class Journal:
         """The conversation summary that a person wants, as JSON, as of the last write."""
         self._held: list[Entry] = []
         self._beside_held: Beside = {}
+        self._last: Entry | None = None
+        """The last entry of the history, if this process knows it."""
 
     def load(self) -> History:
-        """Read the journal from its last cut on. Raises `JournalError`."""
+        """Read the journal from its last cut on, or from the end of a history that was kept. Raises `JournalError`."""
+        known = _kept.pop(self.claim.agent_id, None)
+        if known is not None and self.store.journals.go_on(*known):
+            self.history, self._last = known
+            return self.history
         # Most agents have one segment, so an empty journal is not read.
         if self.claim.length != 0 or self.history.length:
             self.history = self.store.journals.history(self.claim.agent_id)
         return self.history
+
+    def keep(self) -> None:
+        """Keep the history for the agent's next segment in this process, perhaps in another thread. This one must not use it afterwards."""
+        if self._last is not None:
+            _kept.clear()
+            _kept[self.claim.agent_id] = self.history, self._last
 
     @property
     def next_number(self) -> int:
@@ -101,6 +117,12 @@ class Journal:
         self.flush()
         self._held, self._beside_held = [self.stamp(entry)], beside
         self.history.apply(self._held[0])
+        self._last = self._held[0]
+
+    def apply(self, entry: Entry) -> None:
+        """Take in an entry that another step has stored."""
+        self.history.apply(entry)
+        self._last = entry
 
     @property
     def holds(self) -> bool:
@@ -128,6 +150,7 @@ class Journal:
             self.share.slot = appended.slot
         for entry in entries:
             self.history.apply(entry)
+            self._last = entry
         if self._disk is not None and any(self._must_hold(self._disk, entry) for entry in stored):
             self._disk.wait(self.store.keyspace)
         if self._publish is not None and appended.effect.publish:
@@ -149,7 +172,7 @@ class Journal:
         unread = self.store.mail.take(self.claim, self.next_number, entry, messages)
         # A repeated step does not report the count: look again.
         self.unread = 1 if unread is None else unread
-        self.history.apply(entry)
+        self.apply(entry)
 
     def switch(self, entry: Switched, needs: Needs) -> None:
         """Store a switch to another model, which workers with these capabilities can ask."""
@@ -165,7 +188,7 @@ class Journal:
         entry = self.stamp(verdict)
         appended = self.store.journals.judge_end(self.claim, self.next_number, entry)
         self.unread = self.unread if appended.unread is None else appended.unread
-        self.history.apply(entry)
+        self.apply(entry)
 
 
 def _add_up(held: Beside, later: Beside) -> Beside:

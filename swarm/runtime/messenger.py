@@ -120,7 +120,7 @@ class Messenger:
             )
             self._journal.unread = self._journal.unread if sent.unread is None else sent.unread
             for entry in entries[: sent.count]:
-                self._journal.history.apply(entry)
+                self._journal.apply(entry)
             self._segment.publish(sent.effect)
             batch = batch[sent.count :]
             if sent.refusal is not None and not batch[0].leave_out(sent.refusal):
@@ -279,5 +279,5 @@ class ProgramStep(Step):
         self._segment.publish(sent.effect)
         if sent.refusal is not None:
             return str(sent.refusal)
-        self._journal.history.apply(entry)
+        self._journal.apply(entry)
         return ""

@@ -43,6 +43,8 @@ from swarm.store.values import (
 )
 
 log = EventLog("swarm.store")
+_FEW = 20
+"""Of more agents only the records of those that have ended are read."""
 _PAGE = 500
 """Records fetched at a time, so that the server answers other clients in between."""
 
@@ -101,6 +103,8 @@ class AgentStore:
 
     def ended(self, agent_ids: Sequence[str]) -> dict[str, AgentView]:
         """The records of ended agents, with the answers that their parents asked for; later runs for others are not included."""
+        if len(agent_ids) > _FEW:
+            agent_ids = self._keyspace.run("ended_among", *agent_ids)
         found = {}
         names = (*AGENT_FIELDS, "earlier", "earlier_reason", "earlier_ended")
         for agent_id, fields in zip(agent_ids, self._keyspace.fetch("agent", agent_ids, names), strict=True):

@@ -114,6 +114,18 @@ class JournalStore:
         entries = (self._decode(agent_id, *stored) for stored in reversed(newer))
         return fold(agent_id, entries, self.read)
 
+    def go_on(self, history: History, last: Entry) -> bool:
+        """Apply what the journal has after a history's last entry.
+
+        Returns False if `last` is not the entry there, as in a Redis that has lost its end: the history must then be forgotten.
+        """
+        entries = self.read(history.agent_id, history.length - 1)
+        if next(entries, None) != last:
+            return False
+        for entry in entries:
+            history.apply(entry)
+        return True
+
     def _backwards(self, agent_id: str) -> Iterator[tuple[int, str]]:
         """Yield stored entries, newest first. Raises `JournalError` for a gap in the numbers."""
         before = 0

@@ -12,16 +12,24 @@ from swarm.workflows.replay import Replay
 
 LEAST_ENTRIES = 50
 """A shorter journal is replayed within milliseconds."""
+MOST_CHARACTERS = 16_000_000
+"""Most characters of all results that a process keeps."""
 _kept: dict[str, Replay] = {}
 """Agent id → its program; at most one."""
 
 
-def keep(agent_id: str, replay: Replay, entries: int) -> bool:
-    """Keep a program that waits, if it is light and its replay would take time. Returns whether it is kept.
+def is_worth_keeping(lived: Sequence[Advanced | ToolFinished]) -> bool:
+    """Whether reading and replaying this journal again would take time, and what it holds is not too much to keep."""
+    texts = (len(entry.text) for entry in lived if isinstance(entry, ToolFinished))
+    return len(lived) >= LEAST_ENTRIES and sum(texts) <= MOST_CHARACTERS
+
+
+def keep(agent_id: str, replay: Replay) -> bool:
+    """Keep a program that waits, if it is light. Returns whether it is kept.
 
     The caller must not use it afterwards: the next segment, perhaps in another thread, may have it.
     """
-    if not replay.program.is_light or entries < LEAST_ENTRIES:
+    if not replay.program.is_light:
         return False
     for other in list(_kept):
         drop(other)

@@ -58,6 +58,8 @@ class WorkflowStep(Step):
         """Whether calls that the program gave up are known to be stopped."""
         self._refused: dict[str, str] = {}
         """Awaited agents that ended for a reason that all others would meet, with the reason."""
+        self._looked_at = 0
+        """How many entries of the program are known to end nothing."""
         self._waits = False
         """Whether the last thing it did was to wait."""
 
@@ -66,12 +68,15 @@ class WorkflowStep(Step):
         return self._advance
 
     def after_segment(self) -> None:
-        """Drop the program, unless it is kept; the next segment replays it."""
+        """Drop the program and the history, unless they are kept; the next segment reads and replays them."""
         if "_replay" not in self.__dict__:
             return
         segment, replay = self.segment, self._replay
-        if not (self._waits and kept.keep(segment.spec.agent_id, replay, len(segment.history.lived))):
+        worth = self._waits and kept.is_worth_keeping(segment.history.lived)
+        if not (worth and kept.keep(segment.spec.agent_id, replay)):
             replay.program.close()
+        if worth:
+            segment.journal.keep()
 
     @cached_property
     def _replay(self) -> Replay:
@@ -193,9 +198,10 @@ class WorkflowStep(Step):
 
     def _find_end_of_all(self, lived: Sequence[Advanced | ToolFinished]) -> str:
         """Return why no further agent could work; empty if one could."""
-        for entry in reversed(lived):
+        for entry in lived[self._looked_at :]:
             if isinstance(entry, ToolFinished) and ends_all(entry, self.segment.spec.limits):
                 return entry.text
+            self._looked_at += 1
         return next(iter(self._refused.values()), "")
 
     def _ends_all(self, one: AgentView) -> bool:
