@@ -44,7 +44,7 @@ from swarm.store.values import (
 
 log = EventLog("swarm.store")
 _FEW = 20
-"""Of more agents only the records of those that have ended are read."""
+"""Number of agents above which only the records of those that have ended are read."""
 _PAGE = 500
 """Records fetched at a time, so that the server answers other clients in between."""
 

@@ -386,20 +386,24 @@ def test_the_next_segment_gets_a_waiting_program_only_once_the_last_one_is_over(
     monkeypatch.setattr("swarm.capabilities.workflows.kept.LEAST_ENTRIES", 1)
     trial = WorkflowTrial(lambda desk: NativeProgram(asking, desk, ""))
     replay, name = trial.wake(), make_spec().agent_id
+    histories: list[str] = []
+    journal = SimpleNamespace(keep=lambda: histories.append(name))
     parts: Any = SimpleNamespace(
-        segment=SimpleNamespace(spec=make_spec(), history=SimpleNamespace(lived=trial.lived)),
+        segment=SimpleNamespace(spec=make_spec(), history=SimpleNamespace(lived=trial.lived), journal=journal),
     )
     step = WorkflowStep(parts)
     vars(step).update(_replay=replay, _waits=True)
     assert kept.take(name, trial.lived) is None
     step.after_segment()
-    assert not replay.desk.closed and kept.take(name, trial.lived) is replay
+    assert not replay.desk.closed and kept.take(name, trial.lived) is replay and histories == [name]
     trial.settle(next(iter(trial.open.values())), answer)
     replay.follow(trial.lived)
     assert replay.program.ended is not None and replay.program.ended.error == ""
     vars(step).update(_waits=False)
     step.after_segment()
-    assert replay.desk.closed and kept.take(name, trial.lived) is None
+    assert replay.desk.closed and kept.take(name, trial.lived) is None and histories == [name]
+    monkeypatch.setattr("swarm.capabilities.workflows.kept.MOST_CHARACTERS", 0)
+    assert not kept.is_worth_keeping(trial.lived)
 
 
 def test_a_question_about_a_program_names_few_of_its_phases_on_one_line() -> None:
