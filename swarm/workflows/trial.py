@@ -57,8 +57,13 @@ class WorkflowTrial:
         replay = Replay(self.program(desk), desk)
         if not self.lived:
             self.append(Advanced())
+        return self.go_on(replay)
+
+    def go_on(self, replay: Replay) -> Replay:
+        """Tell a program what it does not know, as the process does that has it, and journal its new calls."""
         replay.follow(self.lived)
         while replay.has_news:
+            desk = replay.desk
             self.append(Advanced(calls=desk.calls, dropped=desk.dropped, notes=desk.notes))
             replay.follow(self.lived)
         return replay
