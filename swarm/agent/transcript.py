@@ -67,7 +67,13 @@ class Narrator:
         parts = [detail("tools", ", ".join(names) or "none"), detail("system prompt", entry.system)]
         if entry.guidance:
             parts.append(detail("instruction files", entry.guidance))
-        return Item(kind="start", title=title, aside=", ".join(about), parts=parts, facts={"tools": names})
+        return Item(
+            kind="start",
+            title=title,
+            aside=", ".join(about),
+            parts=parts,
+            facts={"tools": names, "workspace": spec.workspace, "task": spec.prompt},
+        )
 
     def _advanced(self, entry: e.Advanced) -> Item:
         made = [part for part in map(read_block, entry.calls) if isinstance(part, MadeCall)]

@@ -273,7 +273,5 @@ def resume(
             print_line(found.id)
             return
         past = read_past(swarm.store, found.id)
-        turns = sum(one.document["kind"] == "assistant" for one in past.agents[past.root].entries)
-        go_on_from(
-            swarm, found, f"{past.root}:{turns}", Resumption("", 0, text), Trial(scenario=rehearse), as_json=False
-        )
+        start = f"{past.root}:{past.count_turns(past.root)}"
+        go_on_from(swarm, found, start, Resumption("", 0, text), Trial(scenario=rehearse), as_json=False)

@@ -82,6 +82,10 @@ class Past:
         """The id of the first agent."""
         return self.fields["root"]
 
+    def count_turns(self, agent_id: str) -> int:
+        """The number of an agent's turns."""
+        return sum(one.document["kind"] == "assistant" for one in self.agents[agent_id].entries)
+
     def journal(self, agent_id: str) -> Iterator[Entry]:
         """Read an agent's journal, with its request prefix. Raises `JournalError`, `ConfigurationError`."""
         for stored in self.agents[agent_id].entries:

@@ -47,6 +47,15 @@ class ExpandedPrompt(NamedTuple):
     model: str | None
 
 
+class PromptCommand(NamedTuple):
+    """A command that a person may call in a prompt: `/name …`."""
+
+    name: str
+    about: str
+    hint: str
+    """The arguments that it takes."""
+
+
 class OrderPart:
     """The additions of one capability to an order; made from files, once per reading of them."""
 
@@ -67,6 +76,10 @@ class OrderPart:
     def expand(self, prompt: str, agent: str | None, rules: Rules) -> ExpandedPrompt | None:
         """The job that a prompt stands for; None if it stands for itself. Raises `ConfigurationError`."""
         return None
+
+    def commands(self) -> Sequence[PromptCommand]:
+        """The commands that a prompt may call."""
+        return ()
 
     def names_of(self, row: ToolRow, given: dict[str, Any]) -> Sequence[str]:
         """Every name of a call's subject, as `Step.names_of` of the job's agents says it."""

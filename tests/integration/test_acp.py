@@ -1,8 +1,8 @@
 """The fleet in an editor: sessions, words, questions and ends, driven by the client of the protocol's official SDK.
 
-Tests of swarm/api/acp/connection.py, swarm/api/acp/options.py, swarm/api/acp/questions.py, swarm/api/acp/requests.py,
-swarm/api/acp/server.py, swarm/api/acp/session.py, swarm/api/acp/thread.py, swarm/api/acp/updates.py,
-swarm/api/acp/voice.py, swarm/cli/acp.py.
+Tests of swarm/api/acp/commands.py, swarm/api/acp/connection.py, swarm/api/acp/options.py,
+swarm/api/acp/questions.py, swarm/api/acp/requests.py, swarm/api/acp/server.py, swarm/api/acp/session.py,
+swarm/api/acp/thread.py, swarm/api/acp/updates.py, swarm/api/acp/voice.py, swarm/cli/acp.py.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from contextlib import closing
 import pytest
 
 from tests.acp_editor import open_editor
+from tests.acp_lines import open_lines
 from tests.fleet import Fleet
 
 SCENARIO = """
@@ -27,12 +28,26 @@ rules:
       {name: Write, input: {file_path: "made.txt", content: "made\\n"}}]}
   - when: {turn: 0, prompt: "which language"}
     reply: {tools: [{name: AskUserQuestion, input: {question: "Which language?"}}]}
+  - when: {turn: 0, prompt: "^split it|\\nsplit it"}
+    reply: {text: "I split it.", tools: [
+      {name: Agent, input: {description: dig left, prompt: dig left, subagent_type: general-purpose}},
+      {name: Agent, input: {description: dig right, prompt: dig right, subagent_type: general-purpose}}]}
+  - when: {turn: 0, prompt: "dig (left|right)"}
+    reply: {text: "I dig.", tools: [{name: Bash, input: {command: "echo dug >> dug"}}]}
+  - when: {turn: 0, prompt: "two steps"}
+    reply: {text: "First.", tools: [{name: LS, input: {path: "."}}]}
   - when: {last_text: "hello again"}
     reply: {text: "and hello to you"}
+  - when: {turn: 1, prompt: "two steps"}
+    reply: {text: late, latency_seconds: 60}
   - when: {prompt: "slow"}
     reply: {text: late, latency_seconds: 60}
+  - when: {prompt: "speak"}
+    reply: {text: "WORDS"}
   - reply: {text: "All done."}
-"""
+faults:
+  - {when: {prompt: "speak"}, kind: slow, seconds: 3}
+""".replace("WORDS", "word " * 300)
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +63,7 @@ def test_a_session_is_a_job_that_writes_asks_and_talks_on(fleet: Fleet) -> None:
         async with open_editor(fleet) as editor:
             opened = await editor.agent.new_session(cwd=str(fleet.workspace))
             session = opened.session_id
-            assert fleet.swarm.jobs() == [] and session.startswith("job-")
+            assert session.startswith("job-") and not fleet.swarm.store.jobs.exists(session)
             assert await editor.prompt(session, "write it") == "end_turn"
             assert (fleet.workspace / "made.txt").read_text() == "made\n"
             view = fleet.swarm.job(session).view()
@@ -126,3 +141,155 @@ def test_a_cancelled_turn_ends_the_job_and_a_lost_editor_does_not(fleet: Fleet) 
     job = fleet.swarm.job(asyncio.run(sit()))
     assert not job.view().ended
     job.cancel()
+
+
+def test_words_come_as_they_are_written_and_are_whole_in_the_end(fleet: Fleet) -> None:
+    async def sit() -> None:
+        async with open_editor(fleet) as editor:
+            session = (await editor.agent.new_session(cwd=str(fleet.workspace))).session_id
+            turn = asyncio.create_task(editor.prompt(session, "speak"))
+            await editor.until("words", lambda: editor.text(session))
+            assert not fleet.swarm.job(session).view().ended, "the words came before the reply's end"
+            assert await turn == "end_turn"
+            assert editor.text(session).strip() == ("word " * 300).strip()
+            assert len(editor.of_kind(session, "agent_message_chunk")) > 2
+
+    asyncio.run(sit())
+
+
+def test_children_are_sessions_or_one_thread_and_their_questions_outlive_the_editor(fleet: Fleet) -> None:
+    folder = str(fleet.workspace)
+
+    async def sit_nested() -> str:
+        async with open_lines(fleet, subagents={}) as editor:
+            session: str = (await editor.call("session/new", cwd=folder, mcpServers=[]))["sessionId"]
+            await editor.call("session/set_mode", sessionId=session, modeId="default")
+            editor.prompt(session, "split it")
+            await editor.until("both ask", lambda: len(editor.asked) == 2)
+            announced = editor.of_kind("subagent_update", session)
+            children = list(dict.fromkeys(update["sessionId"] for _, update in announced))
+            assert len(children) == 2 and {asked["params"]["sessionId"] for asked in editor.asked} == {*children}
+            for child in children:
+                first = next(place for place, (where, _) in enumerate(editor.told) if where == child)
+                assert any(update.get("sessionId") == child for _, update in editor.told[:first]), "announced first"
+                assert editor.text(child) == "I dig."
+                [(_, task)] = editor.of_kind("session_message", child)
+                assert (task["senderSessionId"], task["recipientSessionId"]) == (session, child)
+                states = [
+                    update["state"]["state"]
+                    for _, update in announced
+                    if update["sessionId"] == child and "state" in update
+                ]
+                assert states[-1] == "requires_action"
+            # One is answered elsewhere.
+            left = editor.asked[0]
+            fleet.swarm.answer(left["params"]["_meta"]["swarm"]["question"], "allow")
+            await editor.until("it is withdrawn", lambda: editor.withdrawn)
+            assert editor.withdrawn == [left["id"]]
+            child = left["params"]["sessionId"]
+            await editor.until(
+                "it ends",
+                lambda: any(
+                    update["sessionId"] == child and update.get("state", {}).get("state") == "idle"
+                    for _, update in editor.of_kind("subagent_update", session)
+                ),
+            )
+            editor.process.kill()
+            await editor.process.wait()
+        return session
+
+    async def sit_flat(session: str) -> None:
+        async with open_lines(fleet) as editor:
+            listed = (await editor.call("session/list", cwd=folder))["sessions"]
+            assert session in [one["sessionId"] for one in listed]
+            told = await editor.call("session/load", sessionId=session, cwd=folder, mcpServers=[])
+            values = {one["id"]: one["currentValue"] for one in told["configOptions"]}
+            assert values["mode"] == "default" and values["agent"] == "build"
+            assert {where for where, _ in editor.told} == {session}
+            assert editor.text(session, "user_message_chunk") == "split it"
+            assert "I split it." in editor.text(session) and editor.text(session).count("I dig.") == 2
+            titles = [update["title"] for _, update in editor.of_kind("tool_call")]
+            assert sum(title.startswith("[") and "echo dug" in title for title in titles) == 2
+            await editor.until("it asks again", lambda: editor.asked)
+            [asked] = editor.asked
+            calls = [update["toolCallId"] for _, update in editor.of_kind("tool_call")]
+            assert asked["params"]["sessionId"] == session and asked["params"]["toolCall"]["toolCallId"] in calls
+            editor.reply(asked, "allow_once")
+        # The answer counts, although the editor has gone at once.
+
+    session = asyncio.run(sit_nested())
+    asyncio.run(sit_flat(session))
+    assert fleet.swarm.job(session).wait(60).state == "completed"
+    assert (fleet.workspace / "dug").read_text() == "dug\ndug\n"
+
+
+def test_a_cancelled_session_continues_with_the_next_message(fleet: Fleet) -> None:
+    folder = str(fleet.workspace)
+
+    async def sit() -> None:
+        async with open_lines(fleet) as editor:
+            session = (await editor.call("session/new", cwd=folder, mcpServers=[]))["sessionId"]
+            turn = editor.prompt(session, "two steps")
+            moved = await editor.until("a result", lambda: editor.of_kind("tool_call_update"))
+            await editor.until("it is done", lambda: editor.of_kind("tool_call_update")[-1][1]["status"] == "completed")
+            editor.send(method="session/cancel", params={"sessionId": session})
+            assert (await turn)["result"] == {"stopReason": "cancelled"} and moved
+            told = len(editor.told)
+            assert (await editor.prompt(session, "hello again"))["result"] == {"stopReason": "end_turn"}
+            later = [update for _, update in editor.told[told:] if update["sessionUpdate"] == "agent_message_chunk"]
+            assert "".join(update["content"]["text"] for update in later) == "and hello to you"
+        async with open_lines(fleet) as editor:
+            await editor.call("session/load", sessionId=session, cwd=folder, mcpServers=[])
+            said = editor.text(session)
+            assert "First." in said and said.endswith("and hello to you")
+
+    asyncio.run(sit())
+
+
+def test_the_work_of_a_copy_comes_home_by_a_command(fleet: Fleet) -> None:
+    home = fleet.workspace / "home"
+    (home / ".swarm/agents").mkdir(parents=True)
+    copier = "---\nname: copier\ndescription: Works on a copy.\nisolation: worktree\n---\nWork."
+    (home / ".swarm/agents/copier.md").write_text(copier)
+    (home / ".claude/commands").mkdir(parents=True)
+    (home / ".claude/commands/tidy.md").write_text("Tidy up.")
+
+    async def sit() -> None:
+        async with open_lines(fleet) as editor:
+            session = (await editor.call("session/new", cwd=str(home), mcpServers=[]))["sessionId"]
+            await editor.until("commands", lambda: editor.of_kind("available_commands_update"))
+            [(_, offered)] = editor.of_kind("available_commands_update")
+            assert "tidy" in [one["name"] for one in offered["availableCommands"]]
+            early = await editor.prompt(session, "/apply")
+            assert "begins with your first message" in early["error"]["message"]
+            wrong = await editor.begin("session/set_config_option", sessionId=session, configId="agent", value="nope")
+            assert wrong["error"]["code"] == -32602 and "'nope' is no agent" in wrong["error"]["message"]
+            await editor.call("session/set_config_option", sessionId=session, configId="agent", value="copier")
+            await editor.prompt(session, "write it")
+            assert not (home / "made.txt").exists()
+            [call] = [update for _, update in editor.of_kind("tool_call") if update["kind"] == "edit"]
+            assert call["locations"] == [{"path": str(home / "made.txt")}], "in the person's folder, not in the copy"
+            await editor.prompt(session, "/diff")
+            assert "+made" in editor.text(session)
+            await editor.prompt(session, "/apply")
+            assert (home / "made.txt").read_text() == "made\n" and "1 file changed" in editor.text(session)
+
+    asyncio.run(sit())
+
+
+def test_bad_lines_and_unknown_sessions_get_an_error_that_says_which(fleet: Fleet) -> None:
+    async def sit() -> None:
+        async with open_lines(fleet) as editor:
+            gone = await editor.begin("session/load", sessionId="job-0123456789abcdef", cwd="/", mcpServers=[])
+            assert (gone["error"]["code"], "job-0123456789abcdef" in gone["error"]["message"]) == (-32002, True)
+            assert (await editor.begin("session/fork"))["error"]["code"] == -32601
+            relative = await editor.begin("session/new", cwd="here", mcpServers=[])
+            assert (
+                relative["error"]["code"] == -32602 and "'here' is not an absolute path" in relative["error"]["message"]
+            )
+            session = (await editor.call("session/new", cwd=str(fleet.workspace), mcpServers=[]))["sessionId"]
+            picture = {"type": "image", "data": "", "mimeType": "image/png"}
+            refused = await editor.begin("session/prompt", sessionId=session, prompt=[picture])
+            assert "'image'" in refused["error"]["message"]
+
+    asyncio.run(sit())

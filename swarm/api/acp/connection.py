@@ -60,7 +60,10 @@ class EditorPeer:
             if line.strip():
                 await self._take(line)
         for waiting in self._awaited.values():
-            waiting.cancel()
+            waiting.set_exception(NoAnswer("the editor has gone"))
+        self._awaited.clear()
+        # A cancellation counts, too, if the editor goes right after it.
+        await asyncio.gather(*self._notes)
 
     async def _take(self, line: bytes) -> None:
         try:

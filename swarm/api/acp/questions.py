@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from swarm.agent.items import MadeCall
@@ -33,19 +34,32 @@ class EditorQuestion(NamedTuple):
     params: Params
 
 
-def ask_person(
-    question: Question, session: str, call_id: str, call: MadeCall | None, *, prefix: str, forms: bool
-) -> EditorQuestion | None:
+class PlacedQuestion(NamedTuple):
+    """A question, and its place in the thread."""
+
+    question: Question
+    session: str
+    call_id: str
+    call: MadeCall | None
+    """The call that it is about, if it is known."""
+    prefix: str
+    """Mark of the asking agent, if it shares the session with others."""
+    place: Callable[[str], str]
+    """Finds a path of the agent in the person's folder."""
+
+
+def ask_person(asked: PlacedQuestion, *, forms: bool) -> EditorQuestion | None:
     """Return the request that brings a question to the person; None if only words can answer it and the editor has no forms."""
-    if question.kind == "question":
+    if asked.question.kind == "question":
         if forms:
-            return EditorQuestion("elicitation/create", _make_form(question, session, prefix))
-        if not question.options:
+            return EditorQuestion("elicitation/create", _make_form(asked.question, asked.session, asked.prefix))
+        if not asked.question.options:
             return None
-    return EditorQuestion("session/request_permission", _ask_permission(question, session, call_id, call, prefix))
+    return EditorQuestion("session/request_permission", _ask_permission(asked))
 
 
-def _ask_permission(question: Question, session: str, call_id: str, call: MadeCall | None, prefix: str) -> Params:
+def _ask_permission(asked: PlacedQuestion) -> Params:
+    question, session, call_id, call, prefix, place = asked
     row = row_of(question.tool)
     about: Params = {
         "toolCallId": call_id,
@@ -61,7 +75,7 @@ def _ask_permission(question: Question, session: str, call_id: str, call: MadeCa
             content = as_content(reasons)
             path = given.get(row.subject) if isinstance(given, dict) and row.matching == "edited" else None
             if isinstance(path, str):
-                content += find_diffs(given, path)
+                content += find_diffs(given, place(path))
             always = question.lasting_rule
             options = [(_ALLOW, "Allow", "allow_once")]
             options += [(_ALWAYS, f"Allow in this job: {always}", "allow_always")] if always else []

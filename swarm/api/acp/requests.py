@@ -53,6 +53,7 @@ class ToReopen(_Given):
     """A session of an existing job."""
 
     session_id: str
+    cwd: Folder | None = None
 
 
 class ToList(_Given):

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import IO
 
 import swarm
+from swarm.api.acp.commands import list_commands
 from swarm.api.acp.connection import EditorPeer, Params
-from swarm.api.acp.options import SessionOptions, fixed_options, read_choices
+from swarm.api.acp.options import fixed_options, read_choices
 from swarm.api.acp.requests import (
     ToCancel,
     ToInitialize,
@@ -24,7 +25,8 @@ from swarm.api.acp.requests import (
     ToSetOption,
     read_params,
 )
-from swarm.api.acp.session import EditorSession
+from swarm.api.acp.session import EditorSession, SessionPlace
+from swarm.api.acp.updates import show_commands
 from swarm.client import aio
 from swarm.client.failures import NotThere
 from swarm.client.operations import Invocation
@@ -46,8 +48,6 @@ class EditorServer:
         self._editor = ToInitialize()
         self._call = Invocation(fleet.sync, self._editor.name)
         self._sessions: dict[str, EditorSession] = {}
-        self._orders: dict[str, tuple[str, str]] = {}
-        """Session whose job has not begun → its idempotency key and its folder."""
         self._peer = EditorPeer(source, sink)
         self._peer.methods = {
             "initialize": self._initialize,
@@ -66,7 +66,7 @@ class EditorServer:
         """Serve the editor until it goes; jobs continue."""
         await self._peer.serve()
         for session in self._sessions.values():
-            session.close()
+            await session.close()
 
     async def _initialize(self, params: Params) -> Params:
         self._editor = read_params(ToInitialize, params, "initialize")
@@ -87,27 +87,29 @@ class EditorServer:
         folder = read_params(ToOpen, params, "session/new").cwd
         options = await asyncio.to_thread(read_choices, self._fleet.sync, folder)
         key = f"acp/{secrets.token_hex(16)}"
-        session = self._make(job_id_for(key))
-        session.options = options
-        self._orders[session.id] = (key, folder)
-        return {"sessionId": session.id, **options.show()}
+        session = self._make(SessionPlace(job_id_for(key), folder, options, key))
+        found = await asyncio.to_thread(partial(list_commands, self._fleet.sync, folder))
+        told = {"sessionId": session.place.id, "update": show_commands(found)}
+        # After the answer, because the editor knows no session before.
+        asyncio.get_running_loop().call_soon(self._peer.tell, "session/update", told)
+        return {"sessionId": session.place.id, **options.show()}
 
     async def _reopen(self, params: Params, *, replay: bool) -> Params:
-        session_id = read_params(ToReopen, params, "session/load").session_id
-        if (known := self._sessions.get(session_id)) is not None and session_id in self._orders:
-            return self._options_of(known).show()
-        view = (await self._fleet.job(session_id)).view
-        options = await asyncio.to_thread(fixed_options, self._fleet.sync, await view())
+        given = read_params(ToReopen, params, "session/load")
+        known = self._sessions.get(given.session_id)
+        if known is not None and not known.begun:
+            return known.place.options.show()
+        view = await asyncio.to_thread(self._fleet.sync.store.jobs.get, given.session_id)
+        options = await asyncio.to_thread(fixed_options, self._fleet.sync, view)
         if known is not None:
-            known.close()
-        session = self._make(session_id)
-        session.options = options
+            known.leave()
+        session = self._make(SessionPlace(given.session_id, given.cwd or view.workspace, options))
         await session.load(replay=replay)
         return options.show()
 
-    def _make(self, session_id: str) -> EditorSession:
-        session = EditorSession(self._fleet, self._peer, self._editor, session_id, self._call)
-        self._sessions[session_id] = session
+    def _make(self, place: SessionPlace) -> EditorSession:
+        session = EditorSession(self._fleet, self._peer, self._editor, place, self._call)
+        self._sessions[place.id] = session
         return session
 
     async def _list(self, params: Params) -> Params:
@@ -138,14 +140,14 @@ class EditorServer:
         session = self._find(given.session_id)
         return {"stopReason": await session.prompt(given.text, partial(self._submit, session))}
 
-    def _submit(self, session: EditorSession, text: str) -> None:
-        """Start the session's job."""
+    def _submit(self, session: EditorSession, text: str, key: str) -> Sequence[str]:
+        """Start a job of the session; return the warnings."""
         self._ready()
-        key, folder = self._orders[session.id]
-        order = self._options_of(session).order()
-        self._fleet.sync.submit(text, workspace=folder, idempotency_key=key, commands=True, **order)
-        session.options = self._options_of(session).fix()
-        del self._orders[session.id]
+        place = session.place
+        order = place.options.order()
+        job = self._fleet.sync.submit(text, workspace=place.folder, idempotency_key=key, commands=True, **order)
+        place.options = place.options.fix()
+        return job.warnings
 
     async def _cancel(self, params: Params) -> None:
         session_id = read_params(ToCancel, params, "session/cancel").session_id
@@ -156,22 +158,18 @@ class EditorServer:
     async def _set_option(self, params: Params) -> Params:
         given = read_params(ToSetOption, params, "session/set_config_option")
         session = self._find(given.session_id)
-        session.options = self._options_of(session).set(given.config_id, given.value)
-        return {"configOptions": session.options.show()["configOptions"]}
+        session.place.options = session.place.options.set(given.config_id, given.value)
+        return {"configOptions": session.place.options.show()["configOptions"]}
 
     async def _set_mode(self, params: Params) -> None:
         given = read_params(ToSetMode, params, "session/set_mode")
         session = self._find(given.session_id)
-        session.options = self._options_of(session).set("mode", given.mode_id)
+        session.place.options = session.place.options.set("mode", given.mode_id)
 
     def _find(self, session_id: str) -> EditorSession:
         if (session := self._sessions.get(session_id)) is None:
             raise NotThere(f"the session {session_id} is not open; load it, or make one with session/new")
         return session
-
-    def _options_of(self, session: EditorSession) -> SessionOptions:
-        assert session.options is not None
-        return session.options
 
 
 def serve_editor(fleet: Swarm, source: IO[bytes], sink: IO[bytes], *, ready: Callable[[], None]) -> None:

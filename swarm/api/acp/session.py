@@ -6,24 +6,32 @@ Guarantee: the job needs neither the editor nor this process. Whatever dies, the
 from __future__ import annotations
 
 import asyncio
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
+from swarm.api.acp import commands
+from swarm.api.acp.commands import find_command
 from swarm.api.acp.connection import EditorPeer, NoAnswer
 from swarm.api.acp.options import SessionOptions
 from swarm.api.acp.questions import ask_person, read_answer, tell_in_words
 from swarm.api.acp.requests import ToInitialize
 from swarm.api.acp.thread import JobThread, Look, Told
-from swarm.api.acp.updates import say
+from swarm.api.acp.updates import as_content, say, show_commands
 from swarm.client import aio
-from swarm.client.acts import answer_question, cancel_agent, cancel_job, send_message
+from swarm.client.acts import answer_question, cancel_agent, cancel_job, compact_agent, send_message
 from swarm.client.failures import BadRequest, Refusal
 from swarm.client.operations import Invocation
+from swarm.client.swarm import Swarm
+from swarm.client.work import Accept
 from swarm.core.errors import QuestionClosed, UnknownQuestion
+from swarm.core.ids import job_id_for
 from swarm.core.records import JobView
+from swarm.replay.past import read_past
+from swarm.replay.resumption import Resumption, go_on
 from swarm.store.outage import follow_async
 from swarm.store.questions import Question
 
@@ -44,13 +52,24 @@ class _Turn:
     """The id of the message that it is; ends before the message do not count."""
 
 
+@dataclass
+class SessionPlace:
+    """The identity of a session, and the order of its job."""
+
+    id: str
+    folder: str
+    options: SessionOptions
+    key: str = ""
+    """The idempotency key of the order, if this editor made the session."""
+
+
 class EditorSession:
-    """A session; its job begins with the first prompt."""
+    """A session; its job begins with the first prompt. A job that was cancelled is continued by another one."""
 
     def __init__(
-        self, fleet: aio.Swarm, peer: EditorPeer, editor: ToInitialize, session_id: str, call: Invocation
+        self, fleet: aio.Swarm, peer: EditorPeer, editor: ToInitialize, place: SessionPlace, call: Invocation
     ) -> None:
-        self.id, self.options = session_id, None
+        self.place, self.job_id = place, place.id
         self._fleet, self._peer, self._editor, self._call = fleet, peer, editor, call
         self._thread: JobThread | None = None
         self._lock = asyncio.Lock()
@@ -62,69 +81,144 @@ class EditorSession:
         """Open questions that the next prompt answers."""
         self._renewed: dict[str, float] = {}
 
-    options: SessionOptions | None
-
     @property
-    def job_id(self) -> str:
-        """The id of its job."""
-        return self.id
+    def begun(self) -> bool:
+        """Whether its job has begun."""
+        return self._thread is not None
 
     def shows(self, session_id: str) -> bool:
         """Whether this is the session, or the one of an agent of its job."""
-        return session_id == self.id or (self._thread is not None and session_id in self._thread.now.agents)
+        return session_id == self.place.id or (self._thread is not None and session_id in self._thread.now.agents)
 
     # -- the editor's requests -------------------------------------------------------------------------------------
 
     async def load(self, *, replay: bool) -> None:
         """Follow a job that exists; with `replay`, tell its past first. Raises `UnknownAgent`."""
         async with self._lock:
-            await self._open(replay=replay)
+            self.job_id = await _on_thread(find_latest, self._call.swarm, self.place.id)
+            await self._open(since=0.0 if replay else math.inf)
             self._follow()
 
-    async def prompt(self, text: str, submit: Callable[[str], Any]) -> str:
-        """Start the job by `submit`, or write to its first agent; return why the turn has ended."""
+    async def prompt(self, text: str, submit: Callable[[str, str], Sequence[str]]) -> str:
+        """Start the job by `submit` (the text, the key of the order), or write to its first agent; return why the turn has ended."""
         if not text.strip():
             raise BadRequest("the message is empty; describe the task", "prompt")
-        turn = _Turn()
+        turn, (command, words) = _Turn(), find_command(text)
+        if command:
+            return await self._obey(command, words)
         async with self._lock:
             if self._thread is None:
-                await _on_thread(submit, text)
-                await self._open(replay=True, own=True)
+                await self._begin(text, submit, self.place.key)
             elif self._in_words:
                 question_id, _ = self._in_words.popitem()
                 await self._answer(question_id, text)
+            elif self._thread.now.job["state"] == "cancelled":
+                await self._continue(text, submit)
             else:
-                sent = await _on_thread(send_message, self._call, self.job_id, text)
-                turn.message = sent.receivers[self._thread.root_id]
-                self._thread.own.add(turn.message)
+                turn.message = await self._send(text)
             self._turns.append(turn)
             self._follow()
         return await turn.over
+
+    async def _begin(self, text: str, submit: Callable[[str, str], Sequence[str]], key: str) -> None:
+        warnings = await _on_thread(submit, text, key)
+        await self._open(since=0.0, own=True)
+        for warning in warnings:
+            self._note(warning)
+
+    async def _send(self, text: str) -> str:
+        assert self._thread is not None
+        sent = await _on_thread(send_message, self._call, self.job_id, text)
+        message = sent.receivers[self._thread.root_id]
+        self._thread.own.add(message)
+        return message
+
+    async def _continue(self, text: str, submit: Callable[[str, str], Sequence[str]]) -> None:
+        """Continue after a cancellation: in a new job, from the last turn. The session stays the same."""
+        if self._following is not None:
+            self._following.cancel()
+            self._following = None
+        since = await _on_thread(self._call.swarm.store.now)
+        before, self.job_id = self.job_id, job_id_for(continuation_key(self.job_id))
+        if await _on_thread(go_on_after, self._call.swarm, before, text):
+            await self._open(since=since)
+        else:
+            # It was cancelled before its first turn.
+            await self._begin(text, submit, continuation_key(before))
 
     async def cancel(self, session_id: str) -> None:
         """Cancel the job, or one agent with those below it."""
         async with self._lock:
             if self._thread is None:
                 return
-            if session_id != self.id:
+            if session_id != self.place.id:
                 await _on_thread(cancel_agent, self._call, session_id)
             else:
                 await _on_thread(cancel_job, self._call, self.job_id)
 
-    def close(self) -> None:
-        """Stop following; the job continues."""
+    async def close(self) -> None:
+        """Stop following, once the answers that the editor gave are recorded; the job continues."""
+        if self._following is not None:
+            self._following.cancel()
+        await asyncio.gather(*self._asking.values(), return_exceptions=True)
+
+    def leave(self) -> None:
+        """Stop following, because another session of this editor takes its place."""
         for task in (*self._asking.values(), *([self._following] if self._following else [])):
             task.cancel()
 
+    # -- commands --------------------------------------------------------------------------------------------------
+
+    async def _obey(self, command: str, words: Sequence[str]) -> str:
+        """Carry out a command about the job."""
+        if self._thread is None:
+            raise BadRequest(f"/{command} is about the session's job, which begins with your first message", "prompt")
+        given = (self._call.swarm, self.job_id, self.place.folder)
+        match command:
+            case commands.APPLY:
+                said = await _on_thread(commands.apply_work, *given, words, self._accept())
+            case commands.DIFF:
+                said = await _on_thread(commands.show_work, *given)
+            case _:
+                await _on_thread(compact_agent, self._call, self._thread.root_id, " ".join(words))
+                said = "The conversation is summarized before the next turn."
+        self._say(said)
+        return "end_turn"
+
+    def _accept(self) -> Accept:
+        """Return the function that asks the person about files that could do harm."""
+        loop = asyncio.get_running_loop()
+
+        def accept(found: Mapping[str, str]) -> bool:
+            return asyncio.run_coroutine_threadsafe(self._ask_about_files(found), loop).result()
+
+        return accept
+
+    async def _ask_about_files(self, found: Mapping[str, str]) -> bool:
+        listed = "\n".join(f"- {path}: {why}" for path, why in sorted(found.items()))
+        call = {"toolCallId": f"apply:{time.monotonic_ns()}", "title": "Apply files that could do harm", "kind": "edit"}
+        options = [("allow", "Apply them, too", "allow_once"), ("deny", "Leave them out", "reject_once")]
+        asked = {
+            "sessionId": self.place.id,
+            "toolCall": {**call, "status": "pending", "content": as_content(listed)},
+            "options": [{"optionId": each, "name": name, "kind": kind} for each, name, kind in options],
+        }
+        try:
+            answer = await self._peer.ask("session/request_permission", asked)
+        except NoAnswer:
+            return False
+        return bool((answer.get("outcome") or {}).get("optionId") == "allow")
+
     # -- following -------------------------------------------------------------------------------------------------
 
-    async def _open(self, *, replay: bool, own: bool = False) -> None:
+    async def _open(self, *, since: float, own: bool = False) -> None:
         waiting = self._call.swarm.outlasting(self.job_id)
-        thread = JobThread(waiting, self.job_id, self.id, nested=self._editor.knows("subagents"))
+        thread = JobThread(waiting, self.job_id, self.place.id, nested=self._editor.knows("subagents"))
         if own:
             thread.own.add(self.job_id)
-        self._tell(await _on_thread(partial(thread.open, replay=replay)))
+        self._tell(await _on_thread(partial(thread.open, since=since)))
         self._thread = thread
+        self._tell([(self.place.id, show_commands(commands.OWN))])
         self._see_to_questions()
 
     def _follow(self) -> None:
@@ -196,7 +290,14 @@ class EditorSession:
             turn.over.set_result(_STOPS.get(view.stopped_at, "end_turn"))
 
     def _say(self, text: str) -> None:
-        self._tell([(self.id, say("agent", text, f"note:{time.monotonic_ns()}"))])
+        self._tell([(self.place.id, say("agent", text, f"note:{time.monotonic_ns()}"))])
+
+    def _note(self, text: str) -> None:
+        """Tell something beside the conversation."""
+        if self._editor.knows("session", "notices"):
+            self._tell([(self.place.id, {"sessionUpdate": "notice", "severity": "warning", "title": text})])
+        else:
+            self._say(f"Note: {text}\n\n")
 
     # -- questions -------------------------------------------------------------------------------------------------
 
@@ -211,13 +312,11 @@ class EditorSession:
             self._asking[question_id] = asyncio.create_task(self._ask(there[question_id], self._thread))
 
     async def _ask(self, question: Question, thread: JobThread) -> None:
-        call_id, call = thread.find_call(question)
-        prefix = "" if thread.nested or question.agent_id == thread.root_id else f"[{question.label}] "
-        forms = self._editor.knows("elicitation", "form")
-        asked = ask_person(question, thread.session_of(question.agent_id), call_id, call, prefix=prefix, forms=forms)
+        placed = thread.place_question(question)
+        asked = ask_person(placed, forms=self._editor.knows("elicitation", "form"))
         if asked is None:
             self._in_words[question.id] = question
-            self._say(tell_in_words(question, prefix))
+            self._say(tell_in_words(question, placed.prefix))
             # The person can only type once the turn has ended.
             for turn in self._turns:
                 turn.over.set_result("end_turn")
@@ -239,6 +338,27 @@ class EditorSession:
             if error.code != "question_closed":
                 raise
             self._say(str(error))
+
+
+def continuation_key(job_id: str) -> str:
+    """Return the idempotency key of the job that continues a cancelled one, so that any editor finds it."""
+    return f"acp/continues/{job_id}"
+
+
+def find_latest(swarm: Swarm, job_id: str) -> str:
+    """Return the last of the jobs that continue this one; itself if there is none."""
+    while swarm.store.jobs.exists(later := job_id_for(continuation_key(job_id))):
+        job_id = later
+    return job_id
+
+
+def go_on_after(swarm: Swarm, job_id: str, text: str) -> bool:
+    """Continue a cancelled job in a new one, from its last turn; False if it has had none. Raises `ConfigurationError`, `GitFailed`."""
+    past = read_past(swarm.store, job_id)
+    if not (turns := past.count_turns(past.root)):
+        return False
+    go_on(swarm, past, Resumption(past.root, turns, text), job_id=job_id_for(continuation_key(job_id)))
+    return True
 
 
 async def _on_thread(function: Callable[..., Result], *given: Any) -> Result:

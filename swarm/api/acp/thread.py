@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from swarm.agent.entries import decode_entry
-from swarm.agent.items import Item, MadeCall, Passage
+from swarm.agent.items import Item, Passage
+from swarm.api.acp.questions import PlacedQuestion
 from swarm.api.acp.updates import Update, say, tell_usage, text_of
 from swarm.api.acp.voice import AgentVoice, list_messages
 from swarm.client.swarm import Swarm
@@ -29,7 +30,7 @@ from swarm.streaming.live.state import LiveSnapshot, fold
 MOST_FOLLOWED = 48
 """Agents whose journals and words are read as they grow; those of others are read at their events."""
 MOST_REPLAYED = 200
-"""Agents whose past is told when a job is loaded: the first agent and the oldest others."""
+"""Agents whose past an editor gets when it loads a job: the first agent and the oldest others."""
 
 Told = tuple[str, Update]
 """A session and its update."""
@@ -67,6 +68,8 @@ class JobThread:
         """The last reported state of each child session."""
         self.own: set[str] = set()
         """Ids of messages that came from this editor."""
+        self._since = 0.0
+        """Entries before this time are read, but not told."""
         self._title = ""
         self._last_reply: Item | None = None
         """The first agent's last reply."""
@@ -94,13 +97,15 @@ class JobThread:
         """Return the session that shows the agent."""
         return agent_id if self.nested and agent_id != self.root_id and agent_id in self._voices else self.session_id
 
-    def find_call(self, question: Question) -> tuple[str, MadeCall | None]:
-        """Return the id in its session of the call that a question is about, and the call if it is known."""
-        voice = self._voices.get(question.agent_id)
-        for call in voice.calls.values() if voice else ():
-            if voice is not None and question_id(question.agent_id, call.call) == question.id:
-                return voice.call_id(call.call), call
-        return question.id, None
+    def place_question(self, question: Question) -> PlacedQuestion:
+        """Return a question with its place in the thread."""
+        session, voice = self.session_of(question.agent_id), self._voices.get(question.agent_id)
+        prefix = "" if self.nested or question.agent_id == self.root_id else f"[{question.label}] "
+        calls = [] if voice is None else list(voice.calls.values())
+        found = next((call for call in calls if question_id(question.agent_id, call.call) == question.id), None)
+        if voice is None or found is None:
+            return PlacedQuestion(question, session, question.id, None, prefix, str)
+        return PlacedQuestion(question, session, voice.call_id(found.call), found, prefix, voice.place)
 
     def at_work(self) -> list[str]:
         """The agents whose model may be writing now."""
@@ -121,16 +126,17 @@ class JobThread:
 
     # -- looks -----------------------------------------------------------------------------------------------------
 
-    def open(self, *, replay: bool) -> list[Told]:
-        """Read the job's current state; with `replay`, also tell its past. Raises `UnknownAgent`."""
-        self._now = self._reader.snapshot(self.job_id)
+    def open(self, *, since: float) -> list[Told]:
+        """Read the job's current state, and tell its entries from that time on (Unix seconds). Raises `UnknownAgent`."""
+        self._now, self._since = self._reader.snapshot(self.job_id), since
         told = self._announce(self.now.agents)
-        ids = list(self.now.agents)[:MOST_REPLAYED] if replay else []
-        told += self._tell_entries(entry for agent_id in ids for entry in self._read_on(agent_id))
-        if not replay:
-            lengths = self._swarm.store.journals.lengths(list(self._voices))
-            for voice, length in zip(self._voices.values(), lengths, strict=True):
-                voice.read = length
+        wanted = [agent_id for agent_id, row in self.now.agents.items() if not since or not row["ended"]]
+        told += self._tell_entries(entry for agent_id in wanted[:MOST_REPLAYED] for entry in self._read_on(agent_id))
+        rest = [voice for voice in self._voices.values() if not voice.read]
+        lengths = self._swarm.store.journals.lengths([voice.agent_id for voice in rest])
+        for voice, length in zip(rest, lengths, strict=True):
+            voice.read = length
+        self._since = 0.0
         return [*told, *self._tell_states(self.now.agents), *self._tell_title(), *self._tell_usage()]
 
     def take(self, found: Found) -> Look:
@@ -202,7 +208,7 @@ class JobThread:
                     "description": ", ".join(filter(None, (row["definition"], row["model"]))),
                 }
                 announced = {"sessionUpdate": "subagent_update", "sessionId": agent_id, **about}
-                told.append((self.session_of(row["parent"]), {**announced, "capabilities": {"cancel": {}}}))
+                told.append((self.session_of(row["parent_id"]), {**announced, "capabilities": {"cancel": {}}}))
         return told
 
     def _tell_states(self, rows: Mapping[str, Row]) -> list[Told]:
@@ -216,7 +222,7 @@ class JobThread:
             if agent_id != self.root_id and self._states.get(agent_id) != state:
                 self._states[agent_id] = state
                 changed = {"sessionUpdate": "subagent_update", "sessionId": agent_id, "state": state}
-                told.append((self.session_of(row["parent"]), changed))
+                told.append((self.session_of(row["parent_id"]), changed))
         return told
 
     def _tell_title(self) -> list[Told]:
@@ -249,16 +255,17 @@ class JobThread:
 
     def _tell_entry(self, voice: AgentVoice, stored: StoredEntry) -> list[Told]:
         session, agent_id = self.session_of(voice.agent_id), voice.agent_id
-        item, updates = voice.tell(
-            stored.number, decode_entry(stored.document, agent_id=agent_id, number=stored.number)
-        )
-        told = [(session, update) for update in updates]
-        if item.kind == "prompt" and item.facts["purpose"] == "task":
-            told += self._tell_task(agent_id, stored.number, item.facts["text"])
-        for message_id, passage in list_messages(item):
-            told += self._tell_mail(agent_id, message_id, passage)
+        entry = decode_entry(stored.document, agent_id=agent_id, number=stored.number)
+        item, updates = voice.tell(stored.number, entry)
         if item.kind == "reply" and agent_id == self.root_id and "usage" in item.facts:
             self._last_reply = item
+        if entry.at < self._since:
+            return []
+        told = [(session, update) for update in updates]
+        if item.kind == "prompt" and item.facts["purpose"] == "task":
+            told += self._tell_task(agent_id, stored.number, voice.read_task(item.facts["text"]))
+        for message_id, passage in list_messages(item):
+            told += self._tell_mail(agent_id, message_id, passage)
         return told
 
     def _tell_task(self, agent_id: str, number: int, text: str) -> list[Told]:
@@ -267,7 +274,7 @@ class JobThread:
             return [] if self.job_id in self.own else [(self.session_id, say("user", text, message_id))]
         if not self.nested:
             return []
-        parent = self.session_of(self.now.agents[agent_id]["parent"])
+        parent = self.session_of(self.now.agents[agent_id]["parent_id"])
         return [(agent_id, _carry(message_id, parent, agent_id, text))]
 
     def _tell_mail(self, agent_id: str, message_id: str, passage: Passage) -> list[Told]:

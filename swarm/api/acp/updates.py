@@ -5,11 +5,11 @@ https://agentclientprotocol.com/protocol/v1/schema
 
 from __future__ import annotations
 
-import os.path
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from swarm.agent.items import MadeCall
+from swarm.api.acp.commands import EditorCommand
 from swarm.api.mcp.views import cut
 from swarm.definitions.tools import Kind, ToolRow, row_of
 
@@ -34,8 +34,8 @@ def as_content(text: str) -> list[dict[str, Any]]:
     return [{"type": "content", "content": text_of(cut(text, SHOWN_CHARACTERS))}] if text.strip() else []
 
 
-def begin_call(call: MadeCall, call_id: str, prefix: str, folder: str) -> Update:
-    """A call of a reply, which has not begun yet."""
+def begin_call(call: MadeCall, call_id: str, prefix: str, place: Callable[[str], str]) -> Update:
+    """A call of a reply, which has not begun yet; `place` finds a path of the agent in the person's folder."""
     row, given = row_of(call.name), call.input if isinstance(call.input, dict) else {}
     told: Update = {
         "sessionUpdate": "tool_call",
@@ -48,8 +48,8 @@ def begin_call(call: MadeCall, call_id: str, prefix: str, folder: str) -> Update
     }
     path = given.get(row.subject)
     if row.matching in ("edited", "read") and isinstance(path, str) and path:
-        told["locations"] = [{"path": os.path.join(folder, path)}]
-        if diff := find_diffs(given, os.path.join(folder, path)):
+        told["locations"] = [{"path": place(path)}]
+        if diff := find_diffs(given, place(path)):
             told["content"] = diff
     return told
 
@@ -108,3 +108,8 @@ def tell_usage(used: int, size: int, cost_usd: float | None) -> Update:
     """The size of the conversation, and the cost of the whole job if it is known."""
     cost = {} if cost_usd is None else {"cost": {"amount": round(cost_usd, 6), "currency": "USD"}}
     return {"sessionUpdate": "usage_update", "used": used, "size": size, **cost}
+
+
+def show_commands(commands: Iterable[EditorCommand]) -> Update:
+    """The commands that the person may type."""
+    return {"sessionUpdate": "available_commands_update", "availableCommands": [one.show() for one in commands]}

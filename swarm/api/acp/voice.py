@@ -5,6 +5,7 @@ Guarantee: the pieces of a message, joined, are the message of the journal. The 
 
 from __future__ import annotations
 
+import os.path
 from collections.abc import Mapping
 from typing import Any
 
@@ -34,8 +35,11 @@ class AgentVoice:
 
     def __init__(self, agent_id: str, folder: str, *, prefix: str = "", marks_calls: bool = False) -> None:
         self.agent_id, self.read = agent_id, 0
-        """`read` is the number of the last entry that was told."""
+        """`read` is the number of the last entry that the editor has."""
         self._folder, self._prefix, self._marks_calls = folder, prefix, marks_calls
+        self._workspace = folder
+        """The agent's own folder: a copy of the person's, perhaps on another host."""
+        self._task = ""
         self._narrator = Narrator()
         self._entry = self._attempt = 0
         self._spoken: dict[str, _Spoken] = {}
@@ -48,6 +52,16 @@ class AgentVoice:
     def call_id(self, call: str) -> str:
         """The id of a call in its session; agents that share one may have equal ids."""
         return f"{self.agent_id}/{call}" if self._marks_calls else call
+
+    def place(self, path: str) -> str:
+        """Return where a path of the agent's folder is in the person's."""
+        found = os.path.join(self._workspace, path)
+        below = found.removeprefix(f"{self._workspace}/")
+        return found if below == found else os.path.join(self._folder, below)
+
+    def read_task(self, prompt: str) -> str:
+        """Return the task in a prompt, without the runtime's facts before it."""
+        return self._task if self._task and prompt.endswith(self._task) else prompt
 
     # -- words -----------------------------------------------------------------------------------------------------
 
@@ -98,6 +112,8 @@ class AgentVoice:
         self.read = number
         item = self._narrator.item(entry)
         match item.kind:
+            case "start":
+                self._workspace, self._task = item.facts["workspace"], item.facts["task"]
             case "reply":
                 return item, self._tell_reply(item)
             case "begun" | "spawn":
@@ -119,7 +135,7 @@ class AgentVoice:
                 told += [] if self._prefix else [plan]
                 continue
             self.calls[part.call] = part
-            begun = begin_call(part, self.call_id(part.call), self._prefix, self._folder)
+            begun = begin_call(part, self.call_id(part.call), self._prefix, self.place)
             if "content" in begun:
                 self.has_diff.add(part.call)
             told.append(begun)

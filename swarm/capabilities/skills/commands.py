@@ -40,7 +40,7 @@ from swarm.permissions.sandbox import (
     confine_argv,
     toolchain_folders,
 )
-from swarm.runtime.additions import ExpandedPrompt, OrderPart, OrderPlace
+from swarm.runtime.additions import ExpandedPrompt, OrderPart, OrderPlace, PromptCommand
 from swarm.runtime.plugins import place_plugins
 from swarm.runtime.steps import Offer
 from swarm.tools.environment import clean_environment
@@ -88,6 +88,9 @@ class SkillsOfOrder(OrderPart):
         plugins = load_plugins(place.folder, place.home).counting(trusted=place.trusted)
         commands = CommandPlace(place.folder, rules, place.settings, plugins)
         return call_command(prompt, agent, self.skills, place.catalogue, commands)
+
+    def commands(self) -> Sequence[PromptCommand]:
+        return [PromptCommand(one.name, one.description, one.hint) for one in self.skills.skills if one.by_person]
 
     def names_of(self, row: ToolRow, given: dict[str, Any]) -> Sequence[str]:
         return self.skills.names_of(row, given)
