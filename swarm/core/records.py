@@ -226,6 +226,8 @@ class JobView(_View):
     limits: Limits = Limits()
     scores: dict[str, RunScore] = {}
     """Scores of the work by their names, such as `person`."""
+    evaluation: str = ""
+    """Id of the evaluation that it is a run of."""
     agents: int = 0
     archived: str = ""
     """Digest of the object that holds the job, if it is in the archive: in lists such a job has no answer, limits and verdicts. Reading

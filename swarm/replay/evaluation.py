@@ -28,7 +28,7 @@ from swarm.capabilities.evaluations.model import (
     view_run,
 )
 from swarm.capabilities.evaluations.store import score_job
-from swarm.client.evaluations import view_now
+from swarm.client.evaluations import evaluations_of, view_now
 from swarm.client.order import Order, read_order
 from swarm.client.preparation import prepare_order
 from swarm.client.swarm import Job, Swarm
@@ -60,7 +60,9 @@ class Evaluator:
 
     def submit(self) -> list[Job]:
         """Submit the runs that have no job yet; returns the jobs of all, in their order. Raises the errors of `Swarm.submit`."""
-        return [self._submit(place) for place in self.evaluation.runs()]
+        jobs = [self._submit(place) for place in self.evaluation.runs()]
+        evaluations_of(self._swarm).note_runs(self.evaluation)
+        return jobs
 
     def score_all(self) -> Iterator[RunView]:
         """Wait for the runs, score each that has none, and yield it. Commands run one after the other: they may need the machine."""

@@ -75,6 +75,11 @@ class Site:
         self.fleet, self.flower = fleet, flower
         self._tale = fleet.rehearse(TALE)
 
+    @property
+    def url(self) -> str:
+        """Address of the rehearsal that its jobs ask."""
+        return self._tale.url
+
     def tell(self, prompt: str, **given: Any) -> Job:
         """A job whose agents do what the prompt names."""
         for name in ("begun", "go"):

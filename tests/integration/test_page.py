@@ -110,7 +110,7 @@ def test_the_page_is_a_tab_of_flower_under_a_strict_policy(site: Site) -> None:
     assert 'href="/swarm" aria-current="page">Swarm</a>' in html and 'data-base="/swarm"' in html
     assert "<script>" not in html and "onclick" not in html and "style=" not in html.partition("<main")[2]
     about = site.flower.read("about")
-    names = ["timeline", "board", "pad", "memory", "servers", "workflow", "triggers", "cost", "limits"]
+    names = ["timeline", "board", "pad", "memory", "servers", "workflow", "triggers", "compare", "cost", "limits"]
     assert [panel["name"] for panel in about["panels"]] == names
     assert (about["user"], about["read_only"]) == ("user", False)
 

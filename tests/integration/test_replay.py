@@ -1,7 +1,7 @@
 """Jobs taken out and put in again, checked against the code, gone on from in the middle, and compared: with real workers.
 
 Tests of swarm/cli/diff.py, swarm/cli/replay.py, swarm/cli/trials.py, swarm/client/jobs.py, swarm/replay/branch.py,
-swarm/replay/check.py, swarm/replay/comparison.py, swarm/replay/files.py, swarm/replay/resumption.py,
+swarm/replay/check.py, swarm/replay/comparison.py, swarm/replay/side_by_side.py, swarm/replay/files.py, swarm/replay/resumption.py,
 swarm/replay/past.py, swarm/replay/importer.py, swarm/replay/redaction.py, swarm/replay/redefinition.py,
 swarm/replay/scenario.py, swarm/replay/score.py, swarm/replay/shared_state.py, swarm/telemetry/journal_reader.py, swarm/replay/store.py.
 """
@@ -411,6 +411,10 @@ def test_the_commands_take_a_job_out_read_it_check_it_and_go_on_from_it(
     assert [row[0] for row in rows] == [row[-1] for row in rows] and rows[0][0] != rows[1][0], "the last line is shown"
     compared = _swarm("diff", past.job_id, rows[0][0]).stdout
     assert "build: parts at turn 2 of 7 | 2" in compared and "only a: build / ada" in compared
+    told = json.loads(_swarm("compare", past.job_id, rows[0][0], "--json").stdout)
+    assert told["figures"]["agents"] == [3, 2] and told["figures"]["turns"][0] > told["figures"]["turns"][1]
+    assert told["tools"]["TeamCreate"] == [1, 0] and told["answers"][1] == "did it otherwise"
+    assert {name: pair[0] for name, pair in told["files"].items()}.keys() >= {"a.txt"}, told["files"]
     ended = go_on(at_work.swarm, past, Resumption(past.root, 1, "otherwise"), serve).job
     root = ended.wait(60).root_id
     resumed = _swarm("resume", ended.id, "--with", "otherwise, again")

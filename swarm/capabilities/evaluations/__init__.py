@@ -7,5 +7,13 @@ from swarm.core.capabilities import Capability
 CAPABILITY = Capability(
     acts="swarm.client.evaluation_acts",
     reads="swarm.client.evaluation_reads",
-    commands={"Jobs": {"eval": "evaluate:evaluate", "evals": "evals:evals", "score": "score:score"}},
+    commands={
+        "Jobs": {
+            "eval": "evaluate:evaluate",
+            "evals": "evals:evals",
+            "score": "score:score",
+            "compare": "diff:compare_jobs",
+        }
+    },
+    panels="swarm.web.panels.compare:PANELS",
 )

@@ -2,7 +2,7 @@
 --
 -- P:evaluations    zset  all evaluations by creation time
 -- P:evaluation:ID  hash  document (JSON: its cases and variants), created; it expires as jobs do
--- Of a job: `scores`, a JSON object: name -> {passed, points, note, by, at}.
+-- Of a job: `evaluation`, the id of the one that it is a run of; `scores`, a JSON object: name -> {passed, points, note, by, at}.
 
 -- Make an evaluation, or keep an existing one for longer. Returns its document and its creation time.
 step('keep_evaluation', function(id, document, seconds)
@@ -15,6 +15,14 @@ step('keep_evaluation', function(id, document, seconds)
   redis.call('ZREMRANGEBYSCORE', P .. ':evaluations', '-inf', NOW - 366 * 86400)
   return redis.call('HMGET', key, 'document', 'created')
 end)
+
+-- Note that jobs are runs of an evaluation.
+step('note_runs', function(id, runs)
+  for _, job in ipairs(runs) do
+    if redis.call('EXISTS', job_key(job)) == 1 then redis.call('HSET', job_key(job), 'evaluation', id) end
+  end
+  return 'ok'
+end, { list_after = 1 })
 
 -- Score a job: set the score of that name. Returns 1, or 0 if there is no job.
 --   score  JSON {passed, points, note, by}; '' removes it

@@ -12,6 +12,8 @@ from swarm.core.errors import ConfigurationError, UnknownEvaluation
 from swarm.core.records import RunScore
 from swarm.store.keyspace import Keyspace, no_job
 
+_AT_ONCE = 200
+
 
 class Evaluations:
     """The evaluations of one swarm."""
@@ -23,6 +25,12 @@ class Evaluations:
         """Make an evaluation; a repeated call changes nothing but how long it is kept."""
         document = evaluation.model_dump_json(by_alias=True)
         return _read(evaluation.id, *self._keyspace.run("keep_evaluation", evaluation.id, document, self._seconds))
+
+    def note_runs(self, evaluation: Evaluation) -> None:
+        """Note with the jobs of all runs that they are runs of this evaluation."""
+        jobs = [place.job_id for place in evaluation.runs()]
+        for first in range(0, len(jobs), _AT_ONCE):
+            self._keyspace.run("note_runs", evaluation.id, *jobs[first : first + _AT_ONCE])
 
     def get(self, evaluation_id: str) -> Evaluation:
         """Return an evaluation. Raises `UnknownEvaluation`."""
