@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
@@ -20,13 +21,14 @@ import httpx
 import pytest
 
 from swarm.api.application import make_app
-from swarm.capabilities.triggers.model import Trigger, TriggerEvent, read_trigger
+from swarm.capabilities.triggers.model import Trigger, TriggerEvent, firing_key, read_trigger
 from swarm.capabilities.triggers.schedules import name_time
 from swarm.capabilities.triggers.store import Firing, Owner, Triggers
 from swarm.client.operations import Invocation
 from swarm.client.trigger_acts import fire_trigger, pause_trigger, replay_event, resume_trigger
 from swarm.client.triggers import put_trigger, read_files, start_due, take_event
 from swarm.core.errors import BeyondCeiling, ConfigurationError, UnknownTrigger
+from swarm.core.ids import job_id_for
 from swarm.permissions.ceiling import Ceiling
 from swarm.store.api_keys import SCOPES, ApiKeys
 from tests.fleet import Fleet
@@ -363,6 +365,55 @@ def test_a_trigger_is_put_shown_and_deleted_over_http(quiet: Fleet) -> None:
         "deleted": "over-http"
     }
     assert forge.call("GET", "/v1/triggers/over-http", headers=forge.key).status_code == 404
+
+
+def test_events_that_come_often_in_any_order_start_one_job_each_whoever_dies(
+    unmanned: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four senders repeat sixty events while three workers die before and after the starts of jobs."""
+    chance, numbers = random.Random(7), range(60)
+    trigger = put(unmanned, "storm")
+    sent = [number for number in numbers for _ in range(chance.randint(1, 3))]
+    chance.shuffle(sent)
+    deaths = iter([chance.random() < 0.3 for _ in range(200)])
+    monkeypatch.setattr("swarm.client.triggers.LEASE_SECONDS", 0.0)
+
+    def dying(act: Callable[..., Any], *, after: bool) -> Callable[..., Any]:
+        def run(*given: Any) -> Any:
+            dies = next(deaths, False)
+            if dies and not after:
+                raise SystemExit
+            done = act(*given)
+            if dies:
+                raise SystemExit
+            return done
+
+        return run
+
+    def count_started() -> int:
+        return sum(one.state == "started" for one in triggers.firings("storm", 100))
+
+    def work(_: int) -> int:
+        died, until = 0, time.monotonic() + 60
+        while time.monotonic() < until and count_started() < len(numbers):
+            try:
+                start_due(unmanned.swarm)
+            except SystemExit:
+                died += 1
+        return died
+
+    triggers = Triggers(unmanned.swarm.store.keyspace)
+    monkeypatch.setattr(Triggers, "settle", dying(Triggers.settle, after=False))
+    monkeypatch.setattr(Triggers, "take_due", dying(Triggers.take_due, after=True))
+    with ThreadPoolExecutor(7) as threads:
+        answers = [threads.submit(send, unmanned, trigger, f"e-{number}", {"number": number}) for number in sent]
+        died = sum(threads.map(work, range(3)))
+    assert [one.result() for one in answers].count("taken") == len(numbers) and died > 10
+    found = {one.id: one for one in triggers.firings("storm", 100)}
+    jobs = {f"e-{number}": job_id_for(firing_key("storm", f"e-{number}")) for number in numbers}
+    assert {one.id: one.job for one in found.values()} == jobs
+    assert {job.id for job in unmanned.swarm.jobs(1_000) if job.title == "storm"} == set(jobs.values())
+    remove_triggers(unmanned)
 
 
 def test_a_worker_that_dies_while_it_starts_jobs_starts_none_twice(
