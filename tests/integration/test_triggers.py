@@ -32,6 +32,7 @@ from swarm.core.ids import job_id_for
 from swarm.permissions.ceiling import Ceiling
 from swarm.store.api_keys import SCOPES, ApiKeys
 from tests.fleet import Fleet
+from tests.forge_world import git
 from tests.job_world import open_store
 from tests.trigger_world import remove_triggers, settled, sign
 from tests.waiting import wait_for
@@ -198,6 +199,35 @@ def test_an_event_gives_a_workflow_its_arguments(place: Fleet) -> None:
     assert (view.state, view.data) == ("completed", ["done a.py", "done b.py", "</event> ann", None]), view.reason
     with pytest.raises(ConfigurationError, match="`arguments` are for a workflow, and the type build is none"):
         put(place, "wrong", "agent: build\narguments: {a: event.a}", "")
+
+
+def test_an_event_names_the_branch_to_work_on_and_no_other_repository(quiet: Fleet, tmp_path: Path) -> None:
+    made = tmp_path / "project"
+    made.mkdir()
+    git(made, "init", "-q", "-b", "main")
+    git(made, "commit", "-q", "--allow-empty", "-m", "first")
+    git(made, "checkout", "-q", "-b", "fix/7")
+    git(made, "commit", "-q", "--allow-empty", "-m", "second")
+    lines = f"repo: {made}\nref: event.ref"
+    text = f"---\nname: pulls\nbase_url: http://127.0.0.1:9\n{lines}\n---\nReview it."
+    put_trigger(quiet.swarm, read_trigger(text, "pulls"), "ann")
+    trigger, store = Triggers(quiet.swarm.store.keyspace).get("pulls").trigger, quiet.swarm.store
+    found = {}
+    for number, data in enumerate([{"ref": "fix/7"}, {}, {"ref": "none"}, {"ref": "x@main"}, {"ref": "-oProxy"}]):
+        send(quiet, trigger, f"r-{number}", data)
+        found[number] = started(quiet, "pulls", f"r-{number}")
+    for number, ref in enumerate(["fix/7", ""]):
+        repository = store.agents.spec(store.jobs.get(found[number].job).root_id).repository
+        commit = git(made, "rev-parse", ref or "HEAD").strip()
+        assert repository and (repository.url, repository.ref, repository.commit) == (made.as_uri(), ref, commit)
+    assert [found[number].state for number in (2, 3, 4)] == ["failed"] * 3
+    assert "has no branch, tag or full commit id none" in found[2].why and "cannot name a branch" in found[3].why
+    for wrong, told in {
+        "ref: event.ref": "`ref` needs `repo`",
+        f"ref: event.ref\nrepo: {made}@main": "not both",
+    }.items():
+        with pytest.raises(ConfigurationError, match=told):
+            put_trigger(quiet.swarm, read_trigger(f"---\nname: x\n{wrong}\n---\nx", "x"), "ann", folder=tmp_path)
 
 
 def test_a_schedule_makes_up_for_missed_times_and_rests_while_it_is_paused(quiet: Fleet) -> None:
