@@ -95,11 +95,11 @@ class Endpoints:
             send(format_response(200, [], wire.encode_json({"scenario": self._scenario.name, **self.stats()})))
             return True
         if (found := find_format(request.method, path)) is not None:
-            self._ledger.begin()
+            self._ledger.begin(request_id)
             try:
                 return self._serve_message(request, send, request_id, found)
             finally:
-                self._ledger.end()
+                self._ledger.end(request_id)
         self._check_key(request)
         if (request.method, path) == ("POST", "/v1/messages/count_tokens"):
             body = self._read_body(request.json(), request.headers.get("anthropic-beta", ""), counting=True)

@@ -57,29 +57,31 @@ class Ledger:
         self._tokens: Counter[str] = Counter()
         self._unmatched: deque[Unmatched] = deque(maxlen=_UNMATCHED_KEPT)
         self._count = 0
-        self._in_flight = 0
+        self._in_flight: set[str] = set()
+        """Ids of the requests in progress."""
         self._peak_in_flight = 0
 
-    def begin(self) -> None:
-        """Count the start of a request."""
+    def begin(self, request_id: str) -> None:
+        """Count the start of a request. It is in progress until it is recorded or ended."""
         with self._lock:
-            self._in_flight += 1
-            self._peak_in_flight = max(self._peak_in_flight, self._in_flight)
+            self._in_flight.add(request_id)
+            self._peak_in_flight = max(self._peak_in_flight, len(self._in_flight))
 
     @property
     def in_flight(self) -> int:
         """Number of requests in progress."""
         with self._lock:
-            return self._in_flight
+            return len(self._in_flight)
 
-    def end(self) -> None:
-        """Count the end of a request."""
+    def end(self, request_id: str) -> None:
+        """Count the end of a request, also of one without a record."""
         with self._lock:
-            self._in_flight -= 1
+            self._in_flight.discard(request_id)
 
     def record(self, record: RequestRecord) -> None:
-        """Record a request just before its reply is complete, so that the client can find it."""
+        """Record a request just before its reply is complete, so that the client can find it and the next one is not beside it."""
         with self._lock:
+            self._in_flight.discard(record.request_id)
             self.requests.append(record)
             self._count += 1
             self._by_status[str(record.status)] += 1
@@ -104,7 +106,7 @@ class Ledger:
                 "by_model": dict(self._by_model),
                 "faults": dict(self._faults),
                 "tokens": {name: self._tokens[name] for name in Usage.model_fields},
-                "in_flight": self._in_flight,
+                "in_flight": len(self._in_flight),
                 "peak_in_flight": self._peak_in_flight,
                 "unmatched": [asdict(item) for item in self._unmatched],
             }
