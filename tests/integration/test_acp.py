@@ -8,14 +8,19 @@ swarm/api/acp/thread.py, swarm/api/acp/updates.py, swarm/api/acp/voice.py, swarm
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
-from tests.acp_editor import open_editor
-from tests.acp_lines import open_lines
+from tests.acp_editor import Editor, open_editor
+from tests.acp_lines import LineEditor, open_lines
 from tests.fleet import Fleet
+from tests.needs import need
 
 SCENARIO = """
 name: editor
@@ -58,72 +63,81 @@ def fleet() -> Iterator[Fleet]:
         yield fleet
 
 
+async def write_and_talk_on(fleet: Fleet, editor: Editor) -> None:
+    opened = await editor.agent.new_session(cwd=str(fleet.workspace))
+    session = opened.session_id
+    assert session.startswith("job-") and not fleet.swarm.store.jobs.exists(session)
+    assert await editor.prompt(session, "write it") == "end_turn"
+    assert (fleet.workspace / "made.txt").read_text() == "made\n"
+    view = fleet.swarm.job(session).view()
+    assert (view.state, view.text, view.title) == ("completed", "All done.", "write it")
+    assert editor.text(session) == "I write.All done."
+    assert editor.text(session, "agent_thought_chunk") == "A plan first."
+    [plan] = editor.of_kind(session, "plan")
+    assert [(entry.content, entry.status) for entry in plan.entries] == [("Write", "in_progress")]
+    [call] = editor.of_kind(session, "tool_call")
+    assert (call.kind, call.content[0].new_text) == ("edit", "made\n")
+    assert call.locations[0].path == str(fleet.workspace / "made.txt")
+    moves = [update.status for update in editor.of_kind(session, "tool_call_update")]
+    assert moves == ["in_progress", "completed"]
+    assert "user_message_chunk" not in editor.kinds(session), "the editor has the person's own words"
+    assert await editor.prompt(session, "hello again") == "end_turn"
+    assert editor.text(session).endswith("and hello to you")
+    assert "user_message_chunk" not in editor.kinds(session)
+
+
+async def ask_for_permission(fleet: Fleet, editor: Editor) -> None:
+    session = (await editor.agent.new_session(cwd=str(fleet.workspace))).session_id
+    await editor.agent.set_config_option(session_id=session, config_id="mode", value="default")
+    turn = asyncio.create_task(editor.prompt(session, "push it"))
+    await editor.until("it asks", lambda: editor.asked)
+    asked_in, call, options = editor.asked[-1]
+    begun = editor.of_kind(session, "tool_call")[0]
+    assert (asked_in, call.tool_call_id, call.kind) == (session, begun.tool_call_id, "execute")
+    kinds = [option.kind for option in options]
+    assert kinds[0] == "allow_once" and kinds[-1] == "reject_once"
+    editor.choose = lambda options: options[-1].option_id
+    assert await turn == "end_turn"
+    [question] = fleet.swarm.questions.of_job(session)
+    assert (question.state, question.answer, question.by) == ("answered", "deny", "test-editor")
+    assert editor.of_kind(session, "tool_call_update")[-1].status == "failed"
+
+
+async def ask_in_words(fleet: Fleet, editor: Editor, *, forms: bool) -> None:
+    session = (await editor.agent.new_session(cwd=str(fleet.workspace))).session_id
+    assert await editor.prompt(session, "which language") == "end_turn"
+    if not forms:
+        assert "Which language?" in editor.text(session) and fleet.swarm.questions.open(session)
+        assert await editor.prompt(session, "English") == "end_turn"
+    [question] = fleet.swarm.questions.of_job(session)
+    assert (question.answer, fleet.swarm.job(session).view().text) == ("English", "All done.")
+
+
+async def hear_words(fleet: Fleet, editor: Editor) -> None:
+    session = (await editor.agent.new_session(cwd=str(fleet.workspace))).session_id
+    turn = asyncio.create_task(editor.prompt(session, "speak"))
+    await editor.until("words", lambda: editor.text(session))
+    assert not fleet.swarm.job(session).view().ended, "the words came before the reply's end"
+    assert await turn == "end_turn"
+    assert editor.text(session).strip() == ("word " * 300).strip()
+    assert len(editor.of_kind(session, "agent_message_chunk")) > 2
+
+
 def test_a_session_is_a_job_that_writes_asks_and_talks_on(fleet: Fleet) -> None:
     async def sit() -> None:
         async with open_editor(fleet) as editor:
-            opened = await editor.agent.new_session(cwd=str(fleet.workspace))
-            session = opened.session_id
-            assert session.startswith("job-") and not fleet.swarm.store.jobs.exists(session)
-            assert await editor.prompt(session, "write it") == "end_turn"
-            assert (fleet.workspace / "made.txt").read_text() == "made\n"
-            view = fleet.swarm.job(session).view()
-            assert (view.state, view.text, view.title) == ("completed", "All done.", "write it")
-            assert editor.text(session) == "I write.All done."
-            assert editor.text(session, "agent_thought_chunk") == "A plan first."
-            [plan] = editor.of_kind(session, "plan")
-            assert [(entry.content, entry.status) for entry in plan.entries] == [("Write", "in_progress")]
-            [call] = editor.of_kind(session, "tool_call")
-            assert (call.kind, call.content[0].new_text) == ("edit", "made\n")
-            assert call.locations[0].path == str(fleet.workspace / "made.txt")
-            moves = [update.status for update in editor.of_kind(session, "tool_call_update")]
-            assert moves == ["in_progress", "completed"]
-            assert "user_message_chunk" not in editor.kinds(session), "the editor has the person's own words"
-            assert await editor.prompt(session, "hello again") == "end_turn"
-            assert editor.text(session).endswith("and hello to you")
-            assert "user_message_chunk" not in editor.kinds(session)
+            await write_and_talk_on(fleet, editor)
+            await ask_for_permission(fleet, editor)
+            await ask_in_words(fleet, editor, forms=False)
+            await hear_words(fleet, editor)
 
     asyncio.run(sit())
 
 
-def test_a_permission_is_asked_in_the_editor_and_its_answer_is_recorded(fleet: Fleet) -> None:
-    async def sit() -> None:
-        async with open_editor(fleet) as editor:
-            session = (await editor.agent.new_session(cwd=str(fleet.workspace))).session_id
-            await editor.agent.set_config_option(session_id=session, config_id="mode", value="default")
-            turn = asyncio.create_task(editor.prompt(session, "push it"))
-            await editor.until("it asks", lambda: editor.asked)
-            [(asked_in, call, options)] = editor.asked
-            begun = editor.of_kind(session, "tool_call")[0]
-            assert (asked_in, call.tool_call_id, call.kind) == (session, begun.tool_call_id, "execute")
-            kinds = [option.kind for option in options]
-            assert kinds[0] == "allow_once" and kinds[-1] == "reject_once"
-            editor.choose = lambda options: options[-1].option_id
-            assert await turn == "end_turn"
-            [question] = fleet.swarm.questions.of_job(session)
-            assert (question.state, question.answer, question.by) == ("answered", "deny", "test-editor")
-            assert editor.of_kind(session, "tool_call_update")[-1].status == "failed"
-
-    asyncio.run(sit())
-
-
-def test_a_question_in_words_is_a_form_or_ends_the_turn(fleet: Fleet) -> None:
-    async def sit(*, forms: bool) -> None:
-        async with open_editor(fleet, forms=forms) as editor:
-            session = (await editor.agent.new_session(cwd=str(fleet.workspace))).session_id
-            assert await editor.prompt(session, "which language") == "end_turn"
-            if not forms:
-                assert "Which language?" in editor.text(session) and fleet.swarm.questions.open(session)
-                assert await editor.prompt(session, "English") == "end_turn"
-            [question] = fleet.swarm.questions.of_job(session)
-            assert (question.answer, fleet.swarm.job(session).view().text) == ("English", "All done.")
-
-    asyncio.run(sit(forms=True))
-    asyncio.run(sit(forms=False))
-
-
-def test_a_cancelled_turn_ends_the_job_and_a_lost_editor_does_not(fleet: Fleet) -> None:
+def test_forms_are_answered_and_a_cancelled_turn_ends_the_job_but_a_lost_editor_does_not(fleet: Fleet) -> None:
     async def sit() -> str:
-        async with open_editor(fleet) as editor:
+        async with open_editor(fleet, forms=True) as editor:
+            await ask_in_words(fleet, editor, forms=True)
             session = (await editor.agent.new_session(cwd=str(fleet.workspace))).session_id
             turn = asyncio.create_task(editor.prompt(session, "slow"))
             await editor.until("it works", lambda: fleet.swarm.jobs(1)[0].id == session)
@@ -141,20 +155,6 @@ def test_a_cancelled_turn_ends_the_job_and_a_lost_editor_does_not(fleet: Fleet) 
     job = fleet.swarm.job(asyncio.run(sit()))
     assert not job.view().ended
     job.cancel()
-
-
-def test_words_come_as_they_are_written_and_are_whole_in_the_end(fleet: Fleet) -> None:
-    async def sit() -> None:
-        async with open_editor(fleet) as editor:
-            session = (await editor.agent.new_session(cwd=str(fleet.workspace))).session_id
-            turn = asyncio.create_task(editor.prompt(session, "speak"))
-            await editor.until("words", lambda: editor.text(session))
-            assert not fleet.swarm.job(session).view().ended, "the words came before the reply's end"
-            assert await turn == "end_turn"
-            assert editor.text(session).strip() == ("word " * 300).strip()
-            assert len(editor.of_kind(session, "agent_message_chunk")) > 2
-
-    asyncio.run(sit())
 
 
 def test_children_are_sessions_or_one_thread_and_their_questions_outlive_the_editor(fleet: Fleet) -> None:
@@ -223,10 +223,16 @@ def test_children_are_sessions_or_one_thread_and_their_questions_outlive_the_edi
     assert (fleet.workspace / "dug").read_text() == "dug\ndug\n"
 
 
-def test_a_cancelled_session_continues_with_the_next_message(fleet: Fleet) -> None:
+def test_a_cancelled_session_continues_and_the_work_of_a_copy_comes_home(fleet: Fleet) -> None:
     folder = str(fleet.workspace)
+    home = fleet.workspace / "home"
+    (home / ".swarm/agents").mkdir(parents=True)
+    copier = "---\nname: copier\ndescription: Works on a copy.\nisolation: worktree\n---\nWork."
+    (home / ".swarm/agents/copier.md").write_text(copier)
+    (home / ".claude/commands").mkdir(parents=True)
+    (home / ".claude/commands/tidy.md").write_text("Tidy up.")
 
-    async def sit() -> None:
+    async def sit_first() -> str:
         async with open_lines(fleet) as editor:
             session = (await editor.call("session/new", cwd=folder, mcpServers=[]))["sessionId"]
             turn = editor.prompt(session, "two steps")
@@ -238,27 +244,18 @@ def test_a_cancelled_session_continues_with_the_next_message(fleet: Fleet) -> No
             assert (await editor.prompt(session, "hello again"))["result"] == {"stopReason": "end_turn"}
             later = [update for _, update in editor.told[told:] if update["sessionUpdate"] == "agent_message_chunk"]
             assert "".join(update["content"]["text"] for update in later) == "and hello to you"
+            await refuse_bad_requests(editor)
+        return session
+
+    async def sit_later(session: str) -> None:
         async with open_lines(fleet) as editor:
             await editor.call("session/load", sessionId=session, cwd=folder, mcpServers=[])
             said = editor.text(session)
             assert "First." in said and said.endswith("and hello to you")
 
-    asyncio.run(sit())
-
-
-def test_the_work_of_a_copy_comes_home_by_a_command(fleet: Fleet) -> None:
-    home = fleet.workspace / "home"
-    (home / ".swarm/agents").mkdir(parents=True)
-    copier = "---\nname: copier\ndescription: Works on a copy.\nisolation: worktree\n---\nWork."
-    (home / ".swarm/agents/copier.md").write_text(copier)
-    (home / ".claude/commands").mkdir(parents=True)
-    (home / ".claude/commands/tidy.md").write_text("Tidy up.")
-
-    async def sit() -> None:
-        async with open_lines(fleet) as editor:
             session = (await editor.call("session/new", cwd=str(home), mcpServers=[]))["sessionId"]
-            await editor.until("commands", lambda: editor.of_kind("available_commands_update"))
-            [(_, offered)] = editor.of_kind("available_commands_update")
+            await editor.until("commands", lambda: editor.of_kind("available_commands_update", session))
+            [(_, offered)] = editor.of_kind("available_commands_update", session)
             assert "tidy" in [one["name"] for one in offered["availableCommands"]]
             early = await editor.prompt(session, "/apply")
             assert "begins with your first message" in early["error"]["message"]
@@ -274,22 +271,40 @@ def test_the_work_of_a_copy_comes_home_by_a_command(fleet: Fleet) -> None:
             await editor.prompt(session, "/apply")
             assert (home / "made.txt").read_text() == "made\n" and "1 file changed" in editor.text(session)
 
-    asyncio.run(sit())
+    asyncio.run(sit_later(asyncio.run(sit_first())))
 
 
-def test_bad_lines_and_unknown_sessions_get_an_error_that_says_which(fleet: Fleet) -> None:
-    async def sit() -> None:
-        async with open_lines(fleet) as editor:
-            gone = await editor.begin("session/load", sessionId="job-0123456789abcdef", cwd="/", mcpServers=[])
-            assert (gone["error"]["code"], "job-0123456789abcdef" in gone["error"]["message"]) == (-32002, True)
-            assert (await editor.begin("session/fork"))["error"]["code"] == -32601
-            relative = await editor.begin("session/new", cwd="here", mcpServers=[])
-            assert (
-                relative["error"]["code"] == -32602 and "'here' is not an absolute path" in relative["error"]["message"]
-            )
-            session = (await editor.call("session/new", cwd=str(fleet.workspace), mcpServers=[]))["sessionId"]
-            picture = {"type": "image", "data": "", "mimeType": "image/png"}
-            refused = await editor.begin("session/prompt", sessionId=session, prompt=[picture])
-            assert "'image'" in refused["error"]["message"]
+async def refuse_bad_requests(editor: LineEditor) -> None:
+    folder = str(Path.cwd())
+    gone = await editor.begin("session/load", sessionId="job-0123456789abcdef", cwd="/", mcpServers=[])
+    assert (gone["error"]["code"], "job-0123456789abcdef" in gone["error"]["message"]) == (-32002, True)
+    assert (await editor.begin("session/fork"))["error"]["code"] == -32601
+    relative = await editor.begin("session/new", cwd="here", mcpServers=[])
+    assert relative["error"]["code"] == -32602 and "'here' is not an absolute path" in relative["error"]["message"]
+    session = (await editor.call("session/new", cwd=folder, mcpServers=[]))["sessionId"]
+    picture = {"type": "image", "data": "", "mimeType": "image/png"}
+    refused = await editor.begin("session/prompt", sessionId=session, prompt=[picture])
+    assert "'image'" in refused["error"]["message"]
 
-    asyncio.run(sit())
+
+@pytest.mark.long
+def test_a_headless_client_of_npm_works_talks_on_and_answers(fleet: Fleet) -> None:
+    programs = Path(os.environ.get("SWARM_TEST_ACPX") or Path(__file__).parents[2] / "build/acpx") / "node_modules/.bin"
+    need((programs / "acpx").exists(), "acpx", "npm install --prefix build/acpx acpx@0.19 node@22 was not run")
+    path = {"PATH": f"{programs}:{os.environ['PATH']}", "HOME": str(fleet.folder)}
+
+    def run(*words: str) -> str:
+        command = [str(programs / "acpx"), "--agent", f"{sys.executable} -m swarm acp", "--approve-all", *words]
+        ran = subprocess.run(
+            command, cwd=fleet.workspace, env=fleet.environment() | path, capture_output=True, text=True, timeout=100
+        )
+        assert ran.returncode == 0, ran.stderr
+        return ran.stdout
+
+    assert "[general-purpose: dig left] I dig." in run("exec", "split it")
+    run("sessions", "new")
+    run("set", "mode", "default")
+    assert "[done] end_turn" in run("push it")
+    assert "and hello to you" in run("hello again")
+    [question] = fleet.swarm.questions.of_job(fleet.swarm.jobs(1)[0].id)
+    assert (question.answer, question.by) == ("allow", "acpx") and (fleet.workspace / "pushed").exists()

@@ -32,6 +32,8 @@ MOST_FOLLOWED = 48
 MOST_REPLAYED = 200
 """Agents whose past an editor gets when it loads a job: the first agent and the oldest others."""
 
+_PAGE = 500
+"""Entries of one stream that one look reads."""
 Told = tuple[str, Update]
 """A session and its update."""
 Found = Mapping[Name, Entries]
@@ -66,6 +68,8 @@ class JobThread:
         """Cursors of the agents' words."""
         self._states: dict[str, dict[str, Any]] = {}
         """The last reported state of each child session."""
+        self._asking: set[str] = set()
+        """The agents with open questions at the last look."""
         self.own: set[str] = set()
         """Ids of messages that came from this editor."""
         self._since = 0.0
@@ -142,38 +146,32 @@ class JobThread:
     def take(self, found: Found) -> Look:
         """Tell the new entries of streams."""
         events = [read_event(entry_id, fields) for entry_id, fields in found.get(("events", self.job_id), ())]
-        changed: Mapping[str, Row] = {}
+        came = {name[1]: entries for name, entries in found.items() if name[0] == "journal"}
+        pieces = {name[1]: entries for name, entries in found.items() if name[0] == "live"}
+        self._words |= {agent_id: entries[-1][0] for agent_id, entries in pieces.items()}
+        read = [
+            _SortedEntry(stored.seq, agent_id, stored)
+            for agent_id, entries in came.items()
+            for stored in (read_stored(entry_id, fields) for entry_id, fields in entries)
+        ]
+        # One look reads only the first entries of a stream.
+        more = {
+            agent_id: read_stored(*entries[-1]).number for agent_id, entries in came.items() if len(entries) >= _PAGE
+        }
         told: list[Told] = []
         if events:
+            before = set(self._followed())
             patch = self._reader.patch(self.job_id, self.now, events)
-            self._now, changed = fold(self.now, patch), patch.agents
-            told += self._announce(changed)
-        entries = [
-            _SortedEntry(stored.seq, name[1], stored)
-            for name, came in found.items()
-            if name[0] == "journal"
-            for stored in (read_stored(entry_id, fields) for entry_id, fields in came)
-        ]
-        pieces = {name[1]: came for name, came in found.items() if name[0] == "live"}
-        for agent_id, came in pieces.items():
-            self._words[agent_id] = came[-1][0]
-        read = {entry.agent_id for entry in entries}
-        entries += [
-            entry
-            for agent_id in changed
-            # One look reads only the first entries of a stream.
-            if agent_id not in read or changed[agent_id]["ended"]
-            for entry in self._read_on(
-                agent_id, max((e.stored.number for e in entries if e.agent_id == agent_id), default=0)
-            )
-        ]
-        told += self._tell_entries(entries, pieces)
-        told += self._tell_messages(events)
+            self._now = fold(self.now, patch)
+            told += self._announce(patch.agents)
+            later = set(self._followed())
+            more |= {agent_id: 0 for agent_id in patch.agents if agent_id not in before and agent_id not in later}
+        read += [entry for agent_id, after in more.items() for entry in self._read_on(agent_id, after)]
+        told += [*self._tell_entries(read, pieces), *self._tell_messages(events)]
         if events:
             # The job's row is as new as the last event.
-            told += [*self._tell_states(self.now.agents), *self._tell_title(), *self._tell_usage()]
-        ended = any(event.kind == "job_ended" for event in events) and self.has_ended
-        return Look(told, events, ended)
+            told += [*self._tell_states(patch.agents), *self._tell_title(), *self._tell_usage()]
+        return Look(told, events, any(event.kind == "job_ended" for event in events) and self.has_ended)
 
     @property
     def has_ended(self) -> bool:
@@ -212,12 +210,14 @@ class JobThread:
         return told
 
     def _tell_states(self, rows: Mapping[str, Row]) -> list[Told]:
-        """Tell the changed states of child sessions."""
+        """Tell the states of child sessions that these rows or the questions have changed."""
         if not self.nested:
             return []
         asking = {question.agent_id for question in self.questions}
+        others, self._asking = asking ^ self._asking, asking
         told: list[Told] = []
-        for agent_id, row in rows.items():
+        for agent_id in [*rows, *(one for one in others if one not in rows and one in self.now.agents)]:
+            row = self.now.agents[agent_id]
             state = _state_of(row, asks=agent_id in asking)
             if agent_id != self.root_id and self._states.get(agent_id) != state:
                 self._states[agent_id] = state

@@ -40,7 +40,8 @@ def begin_call(call: MadeCall, call_id: str, prefix: str, place: Callable[[str],
     told: Update = {
         "sessionUpdate": "tool_call",
         "toolCallId": call_id,
-        "title": prefix + (call.words or call.name),
+        # The activity line of a start of an agent has its task, its subject only its type.
+        "title": prefix + (row.describe(given) if row.activity else call.words),
         "name": call.name,
         "kind": kind_of(row),
         "status": "pending",

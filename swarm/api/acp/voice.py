@@ -68,7 +68,7 @@ class AgentVoice:
     def speak(self, piece: Mapping[str, str]) -> list[Update]:
         """Tell a piece of a reply that is being written."""
         kind, entry = piece["type"], int(piece["entry"])
-        if entry <= self.read or kind not in _KINDS or self._prefix:
+        if entry <= self.read or entry < self._entry or kind not in _KINDS or self._prefix:
             return []  # Pieces of several agents in one session would be mixed word by word.
         if entry != self._entry:
             self._begin(entry)
