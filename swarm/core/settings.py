@@ -354,10 +354,10 @@ class Settings(BaseSettings):
         for name, given in value.items():
             if not re.fullmatch(r"[a-z][a-z0-9_-]*", name):
                 raise ValueError(f"{name!r} is no name of a vendor; use small letters, digits, `-` and `_`")
-            if not re.fullmatch(r"https?://[^\s/]+\S*( +[A-Za-z_][A-Za-z0-9_]*)?( +(chat|responses))?", given):
+            if not re.fullmatch(r"https?://[^\s/]+\S*( +[A-Za-z_][A-Za-z0-9_]*)?( +(chat|responses|gemini))?", given):
                 raise ValueError(
                     f"{name!r} needs `URL [VARIABLE] [FORMAT]`, for instance https://llm.example.org/v1 OURS_KEY responses; "
-                    "formats are chat and responses"
+                    "formats are chat, responses and gemini"
                 )
         return value
 

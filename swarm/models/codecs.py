@@ -42,16 +42,26 @@ class Codec(NamedTuple):
 
     title: str
     path: str
-    """The path below the vendor's address."""
+    """The path below the vendor's address, with a place for the model's name if it stands there."""
+    ends: tuple[str, ...]
+    """The ends of such paths."""
     root: str
     """The path of the address at a server that speaks all formats."""
     encoder: type[MessageEncoder]
     reader: type[ReplyReader]
+    key_header: str = "authorization"
+    others: str = ""
+    """The path, below the vendor's address, of the formats of other programs."""
+
+    def sign(self, key: str) -> dict[str, str]:
+        """Return the headers with a key; none without one."""
+        bearer = "Bearer " if self.key_header == "authorization" else ""
+        return {self.key_header: bearer + key} if key else {}
 
 
 def codec_at(path: str) -> Codec | None:
     """Return the format of requests to a path; None for any other path."""
-    return next((made for wire in WIRES if path.endswith((made := codec(wire)).path)), None)
+    return next((made for wire in WIRES if path.endswith((made := codec(wire)).ends)), None)
 
 
 @cache
@@ -62,10 +72,24 @@ def codec(wire: str) -> Codec:
             from swarm.models.chat_reply import ChatReader
             from swarm.models.chat_request import ChatEncoder
 
-            return Codec("Chat Completions", "/chat/completions", "/v1", ChatEncoder, ChatReader)
+            return Codec("Chat Completions", path := "/chat/completions", (path,), "/v1", ChatEncoder, ChatReader)
         case "responses":
             from swarm.models.responses_reply import ResponsesReader
             from swarm.models.responses_request import ResponsesEncoder
 
-            return Codec("Responses", "/responses", "/v1", ResponsesEncoder, ResponsesReader)
-    raise ConfigurationError(f"there is no format {wire!r}; use chat or responses")
+            return Codec("Responses", path := "/responses", (path,), "/v1", ResponsesEncoder, ResponsesReader)
+        case "gemini":
+            from swarm.models.gemini_reply import GeminiReader
+            from swarm.models.gemini_request import GeminiEncoder
+
+            return Codec(
+                "the Gemini API",
+                "/models/{model}:streamGenerateContent?alt=sse",
+                (":streamGenerateContent", ":generateContent"),
+                "/v1beta",
+                GeminiEncoder,
+                GeminiReader,
+                "x-goog-api-key",
+                "/openai",
+            )
+    raise ConfigurationError(f"there is no format {wire!r}; use {', '.join(WIRES)}")

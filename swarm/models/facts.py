@@ -68,9 +68,9 @@ _REFUSED = (
 # A refused level of effort says nothing about other levels.
 _NAMES: dict[Part, str] = {
     "cache_control": r"\b(?:cache_control|prompt_cache_key)\b",
-    "effort": r"\b(?:output_config\b(?!\.effort)|(?:reasoning_)?effort\b(?!:? (?:levels?\b|values?\b|['\"`])))",
-    "summary": r"\breasoning(?:\.summary|_summary)\b",
-    "thinking": r"\b(?:thinking|encrypted[ _]content)\b",
+    "effort": r"\b(?:thinking[ _]?level\b|output_config\b(?!\.effort)|(?:reasoning_)?effort\b(?!:? (?:levels?\b|values?\b|['\"`])))",
+    "summary": r"\b(?:reasoning(?:\.summary|_summary)|include_?thoughts)\b",
+    "thinking": r"\b(?:thinking(?![ _]?level)|encrypted[ _]content)\b",
     "tool_choice": r"\btool_choice\b",
 }
 _NEAR = r"[^{}]{0,40}?"

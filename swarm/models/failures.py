@@ -63,6 +63,16 @@ _TYPE_KINDS = {
     "modelTimeoutException": "timeout",
     "serviceUnavailableException": "overloaded",
     "validationException": "bad_request",
+    # Google's.
+    "INVALID_ARGUMENT": "bad_request",
+    "FAILED_PRECONDITION": "permission",
+    "UNAUTHENTICATED": "authentication",
+    "PERMISSION_DENIED": "permission",
+    "NOT_FOUND": "not_found",
+    "RESOURCE_EXHAUSTED": "rate_limit",
+    "INTERNAL": "server",
+    "UNAVAILABLE": "overloaded",
+    "DEADLINE_EXCEEDED": "timeout",
 }
 _CODE_KINDS = {
     "enforced_spend_limit_reached": "spend_limit",
@@ -97,6 +107,7 @@ _WORDINGS = (
     ),
     (re.compile(r"reached your specified .*usage limit|spend(ing)? limit", re.I), "spend_limit"),
     (re.compile(r"credit balance is too low", re.I), "billing"),
+    (re.compile(r"\bAPI key (?:not valid|expired)", re.I), "authentication"),
 )
 _AGAIN_IN = re.compile(r"\btry again in (\d+(?:\.\d+)?) ?(ms|s)\b", re.I)
 _IMAGE = re.compile(r"\bimages?\b", re.I)
@@ -129,7 +140,7 @@ def response_failure(
         return TransientModelError(
             _say(kind, where, detail.message),
             kind=kind,
-            retry_after_seconds=retry_after_seconds(headers, now) or _seconds_told(detail.message),
+            retry_after_seconds=retry_after_seconds(headers, now) or detail.wait or _seconds_told(detail.message),
         )
     return _permanent(kind, where, detail.message, model=model, provider=provider, aliases=aliases)
 
@@ -140,7 +151,9 @@ def stream_failure(body: object, *, model: str, provider: str, aliases: str) -> 
     kind = _kind_of(detail, None)
     if kind in _TRANSIENT_KINDS:
         return TransientModelError(
-            _say(kind, "in mid-reply", detail.message), kind=kind, retry_after_seconds=_seconds_told(detail.message)
+            _say(kind, "in mid-reply", detail.message),
+            kind=kind,
+            retry_after_seconds=detail.wait or _seconds_told(detail.message),
         )
     return _permanent(kind, "in mid-reply", detail.message, model=model, provider=provider, aliases=aliases)
 
@@ -200,9 +213,13 @@ class _Detail(NamedTuple):
     type: str
     code: str
     message: str
+    wait: float | None = None
+    """The wait in seconds that the body itself asks for."""
 
 
 def _read_body(body: object) -> _Detail:
+    if isinstance(body, list) and body:  # Google's servers wrap an error in a list
+        body = body[0]
     error: Any = body.get("error") if isinstance(body, dict) else None
     if not isinstance(error, dict):
         # A plain text, or the flatter shapes of other platforms and proxies.
@@ -210,7 +227,19 @@ def _read_body(body: object) -> _Detail:
         return _Detail("", "", _one_line(text if isinstance(text, str) else json.dumps(text)) if text else "")
     details = error.get("details")
     code = details.get("error_code") if isinstance(details, dict) else error.get("code")
-    return _Detail(str(error.get("type") or ""), str(code or ""), _one_line(str(error.get("message") or "")))
+    kind = error.get("type") or error.get("status") or ""
+    wait = next((_seconds_of(one.get("retryDelay")) for one in _dicts(details) if "retryDelay" in one), None)
+    return _Detail(str(kind), str(code or ""), _one_line(str(error.get("message") or "")), wait)
+
+
+def _dicts(details: object) -> list[dict[str, Any]]:
+    return [one for one in details if isinstance(one, dict)] if isinstance(details, list) else []
+
+
+def _seconds_of(duration: object) -> float | None:
+    """Seconds of a duration of Google's, such as `34.5s`."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)s", str(duration))
+    return min(float(found[1]), RETRY_AFTER_CAP_SECONDS) if found else None
 
 
 def _kind_of(detail: _Detail, status: int | None) -> str:

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 _log = EventLog(__name__)
 
-_LISTS = ("messages", "input")
-PARTS = ("tools", "system", "instructions", *_LISTS)
+_LISTS = ("messages", "input", "contents")
+PARTS = ("tools", "system", "instructions", "systemInstruction", *_LISTS)
 """Fields of a request that its successors repeat."""
 _KEPT_HEADERS = ("content-type", "request-id", "x-request-id", "retry-after", "anthropic-version", "anthropic-beta")
 _KEPT_FAMILIES = ("anthropic-ratelimit-", "x-ratelimit-")

@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from pydantic import ValidationError
 
@@ -79,7 +80,11 @@ class VendorModel:
 
         client = self._client()
         try:
-            request = client.build_request("POST", path, content=body, headers={"content-type": "application/json"})
+            request = client.build_request(
+                "POST", self._codec.others + path, content=body, headers={"content-type": "application/json"}
+            )
+            if self._codec.others and (key := request.headers.pop(self._codec.key_header, None)):
+                request.headers["authorization"] = f"Bearer {key}"
             return client.send(request, stream=True)
         except httpx2.HTTPError as error:
             raise self._transport_failure(error, has_begun=False) from error
@@ -95,9 +100,10 @@ class VendorModel:
         import httpx2
 
         builder, reader = parts
+        path = self._codec.path.format(model=quote(request.model.partition(":")[2], safe="/"))
         deadline = time.monotonic() + self._settings.request_timeout_seconds
         try:
-            with self._client().stream("POST", self._codec.path, content=body, headers=_headers(request)) as response:
+            with self._client().stream("POST", path, content=body, headers=_headers(request)) as response:
                 if on_limits is not None:
                     on_limits(read_limits(response.headers))
                 if not response.is_success:
@@ -200,7 +206,7 @@ class VendorModel:
         if is_loopback(self._vendor.url):
             # A proxy of the environment cannot reach this machine's loopback address.
             transport["trust_env"] = False
-        headers = {"authorization": f"Bearer {key}"} if key else {}
+        headers = self._codec.sign(key)
         client = httpx2.Client(base_url=self._vendor.url, headers=headers, timeout=timeout, **transport)
         make_interruptible(client)
         if not self._is_rehearsal:

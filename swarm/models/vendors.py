@@ -26,7 +26,7 @@ class Vendor(NamedTuple):
     """The name of its format."""
 
 
-WIRES = ("chat", "responses")
+WIRES = ("chat", "responses", "gemini")
 """The names of the formats."""
 
 
@@ -37,7 +37,7 @@ _KNOWN = (
     Vendor("groq", "https://api.groq.com/openai/v1", "GROQ_API_KEY", "max_completion_tokens"),
     Vendor("mistralai", "https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
     Vendor("deepseek", "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
-    Vendor("gemini", "https://generativelanguage.googleapis.com/v1beta/openai", "GEMINI_API_KEY"),
+    Vendor("gemini", "https://generativelanguage.googleapis.com/v1beta", "GEMINI_API_KEY", wire="gemini"),
     Vendor("ollama", "http://127.0.0.1:11434/v1"),
     Vendor("vllm", "http://127.0.0.1:8000/v1"),
     Vendor("llamacpp", "http://127.0.0.1:8080/v1"),

@@ -61,11 +61,11 @@ class Request(NamedTuple):
 
     @property
     def api_key(self) -> str:
-        """The key from a bearer token or `x-api-key`; empty if there is none."""
+        """The key from a bearer token, `x-api-key` or `x-goog-api-key`; empty if there is none."""
         scheme, _, token = self.headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer" and token.strip():
             return token.strip()
-        return self.headers.get("x-api-key", "").strip()
+        return (self.headers.get("x-api-key") or self.headers.get("x-goog-api-key") or "").strip()
 
 
 def read_request(stream: io.BufferedIOBase) -> Request | None:

@@ -20,7 +20,7 @@ from swarm.rehearsal import wire
 from swarm.rehearsal.connection import Headers, Request, RequestRefused, format_chunk, format_head, format_response
 from swarm.rehearsal.conversation import Conversation, read_conversation
 from swarm.rehearsal.faults import ERRORS, FaultPlan
-from swarm.rehearsal.formats import WireFormat, find_format
+from swarm.rehearsal.formats import MESSAGES, WireFormat, find_format
 from swarm.rehearsal.ledger import Ledger, RequestRecord, Unmatched
 from swarm.rehearsal.provider import InputUsage, Measured, Provider, estimate_tokens
 from swarm.rehearsal.scenario import Fault, Scenario, ScriptedReply
@@ -267,7 +267,9 @@ class Endpoints:
         if fault is not None and kind == "stream_error":
             # Without a stream nothing can break midway, so this overload is a plain error.
             raise _rehearsed_error(fault, "529")
-        data = format_response(200, self._headers(exchange.record.request_id), wire.encode_json(message))
+        data = format_response(
+            200, self._headers(exchange.record.request_id, exchange.wire_format), wire.encode_json(message)
+        )
         if kind == "cut":
             self._ledger.record(replace(exchange.record, error="cut"))
             exchange.send(data[: -max(1, len(data) // 4)])
@@ -278,7 +280,7 @@ class Endpoints:
 
     def _send_stream(self, exchange: _HttpExchange, events: list[bytes], seconds: float, fault: Fault | None) -> bool:
         headers = [("content-type", "text/event-stream; charset=utf-8"), ("cache-control", "no-cache")]
-        headers += self._headers(exchange.record.request_id)
+        headers += self._headers(exchange.record.request_id, exchange.wire_format)
         if fault is None and not seconds:
             data = b"".join(events)
             self._ledger.record(exchange.record)
@@ -353,17 +355,16 @@ class Endpoints:
     def _send_json(self, send: Send, value: Any, request_id: str) -> None:
         send(format_response(200, self._headers(request_id), wire.encode_json(value)))
 
-    def _send_error(
-        self, send: Send, refusal: RequestRefused, request_id: str, found: WireFormat | None = None
-    ) -> None:
-        headers = self._headers(request_id)
-        if refusal.retry_after is not None:
+    def _send_error(self, send: Send, refusal: RequestRefused, request_id: str, found: WireFormat = MESSAGES) -> None:
+        headers = self._headers(request_id, found)
+        if refusal.retry_after is not None and found.has_wait:
             headers.append(("retry-after", f"{refusal.retry_after:g}"))
-        error = wire.build_error(refusal, request_id) if found is None else found.error(refusal, request_id)
-        send(format_response(refusal.status, headers, wire.encode_json(error)))
+        status = found.status_of(refusal)
+        send(format_response(status, headers, wire.encode_json(found.error(refusal, status, request_id))))
 
-    def _headers(self, request_id: str) -> Headers:
-        return [("request-id", request_id), ("x-request-id", request_id), *self._provider.headers()]
+    def _headers(self, request_id: str, found: WireFormat = MESSAGES) -> Headers:
+        named = [("request-id", request_id), ("x-request-id", request_id)]
+        return [*named, *found.limits(self._provider.headers())]
 
     def _draw_latency(self, own: tuple[float, float] | None) -> float:
         shortest, longest = self._latency or own or self._scenario.latency_seconds
