@@ -6,6 +6,7 @@ import statistics
 import time
 from argparse import Namespace
 from contextlib import closing
+from functools import partial
 
 from bench.bare import RequestPrefix, live, make_client
 from bench.lives import claim_root, run_segment, submit
@@ -16,7 +17,12 @@ from tests.fleet import Fleet
 
 TURNS = 30
 ROUNDS = 9
-OTHER = "openai:gpt-6"
+OTHERS = {
+    "Chat Completions": "groq:gpt-6",
+    "Responses": "openai:gpt-6",
+    "the Gemini API": "gemini:gemini-3-pro",
+}
+"""A model for each format beside Messages."""
 
 
 def run(report: Report, chosen: Namespace) -> None:
@@ -44,12 +50,14 @@ def run(report: Report, chosen: Namespace) -> None:
             return (time.process_time() - began) / TURNS
 
         bare(True)
-        measured = alternate(ROUNDS, agent, lambda: bare(True), lambda: bare(False), lambda: agent(OTHER))
-        names = ("agent", "bare SDK, streaming", "bare SDK, not streaming", f"agent on {OTHER}")
+        others = [partial(agent, name) for name in OTHERS.values()]
+        measured = alternate(ROUNDS, agent, lambda: bare(True), lambda: bare(False), *others)
+        names = ("agent", "bare SDK, streaming", "bare SDK, not streaming", *(f"agent over {form}" for form in OTHERS))
         for name, times in zip(names, measured, strict=True):
             middle = statistics.median(times) * 1e3
             report.note(f"{name} {middle:.2f} ms a turn ({min(times) * 1e3:.2f}–{max(times) * 1e3:.2f})")
-        ours, streamed, whole, others = map(statistics.median, measured)
+        ours, streamed, whole, *of_others = map(statistics.median, measured)
         report.figure("turn_cpu", ours / streamed, "×", target=0.6)
         report.figure("turn_cpu, not streaming", ours / whole, "×", target=1.0)
-        report.figure("turn_cpu, Chat Completions against Messages", others / ours, "×", target=1.0)
+        for form, spent in zip(OTHERS, of_others, strict=True):
+            report.figure(f"turn_cpu, {form} against Messages", spent / ours, "×", target=1.0)

@@ -60,9 +60,12 @@ class GeminiEncoder(MessageEncoder):
         return [{"functionDeclarations": list(map(_declare, tools))}]
 
     def _message(self, role: str, blocks: list[Block]) -> Iterator[dict[str, Any]]:
-        parts = list(self._reply(blocks) if role == "assistant" else self._said(blocks))
-        if parts:
-            yield {"role": "model" if role == "assistant" else "user", "parts": parts}
+        if role == "assistant":
+            contents = [("model", list(self._reply(blocks)))]
+        else:
+            # Contents with responses of functions are read as the model's own, so nothing else may stand there.
+            contents = [("user", parts) for parts in self._said(blocks)]
+        yield from ({"role": said, "parts": parts} for said, parts in contents if parts)
 
     def _reply(self, blocks: list[Block]) -> Iterator[dict[str, Any]]:
         signed = False
@@ -83,9 +86,9 @@ class GeminiEncoder(MessageEncoder):
                 case "text" | "compaction" if text := block.get("text") or block.get("content"):
                     yield {"text": text}
 
-    def _said(self, blocks: list[Block]) -> Iterator[dict[str, Any]]:
-        """Yield first the responses of functions, as many as there were calls; their images follow."""
-        others: list[dict[str, Any]] = []
+    def _said(self, blocks: list[Block]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """Return the responses of functions, as many as there were calls, and all else, with the images of the results."""
+        responses, others = list[dict[str, Any]](), list[dict[str, Any]]()
         for block in blocks:
             if block["type"] != "tool_result":
                 others.append(_part(block))
@@ -95,16 +98,12 @@ class GeminiEncoder(MessageEncoder):
             text = "\n\n".join(part["text"] for part in parts if "text" in part)
             told = text or ("(see the image)" if images else "(empty)")
             call_id = block["tool_use_id"]
-            yield {
-                "functionResponse": {
-                    "name": self._functions.get(call_id, "unknown"),
-                    "response": {"error" if block.get("is_error") else "output": told},
-                    "id": call_id,
-                }
-            }
+            response = {"error" if block.get("is_error") else "output": told}
+            name = self._functions.get(call_id, "unknown")
+            responses.append({"functionResponse": {"name": name, "response": response, "id": call_id}})
             if images:
                 others += [{"text": f"The images of the result of {call_id}:"}, *images]
-        yield from others
+        return responses, others
 
 
 def _split(text: str, kept: list[dict[str, Any]], mark: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -136,6 +136,10 @@ def _messages(contents: list[Any]) -> Iterator[dict[str, Any]]:
                     f"contents[{at}].parts: required oneof field 'data' must have one initialized field"
                 )
         answers = [part["functionResponse"] for part in parts if "functionResponse" in part]
+        if answers and len(answers) < len(parts):
+            raise RequestRefused(
+                f"contents[{at}]: the other parts beside function responses are read as the model's own"
+            )
         if len(answers) != len(calls):
             raise RequestRefused(
                 "Please ensure that the number of function response parts is equal to the number of function call parts of "

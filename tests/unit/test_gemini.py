@@ -7,7 +7,7 @@ swarm/rehearsal/gemini_wire.py, swarm/rehearsal/formats.py.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,14 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swarm.core.errors import PermanentModelError
-from swarm.models import ModelRequest, Reply, Usage
+from swarm.models import ModelRequest, Usage
 from swarm.models.chat_request import ChatEncoder
 from swarm.models.facts import ModelFacts, read_refusal
 from swarm.models.failures import response_failure, stream_failure
 from swarm.models.gemini_reply import GeminiReader
 from swarm.models.gemini_request import UNSIGNED, GeminiEncoder
 from swarm.models.reply import UNREADABLE_INPUT, ReplyBuilder
-from swarm.models.vendors import Vendor
 from swarm.rehearsal.connection import RequestRefused
 from swarm.rehearsal.formats import find_format, format_at
 from swarm.rehearsal.gemini_wire import (
@@ -32,31 +31,16 @@ from swarm.rehearsal.gemini_wire import (
     read_gemini,
 )
 from swarm.rehearsal.wire import build_message
+from tests.codecs import GO, LOOK, NAME, THOUGHT, encode_as, read_as, text, use, vendor
 
-VENDOR = Vendor("ours", "https://llm.example.org/v1beta", "OURS_KEY", wire="gemini")
-NAME = "ours:m-1"
+VENDOR = vendor("gemini")
 PATH = "/v1beta/models/m-1:streamGenerateContent"
 USAGE = {"input_tokens": 7, "output_tokens": 3, "cache_read_input_tokens": 5, "cache_creation_input_tokens": 0}
-LOOK = {"name": "Look", "description": "Looks.", "input_schema": {"type": "object", "properties": {"at": {}}}}
 ASKS: dict[str, Any] = {"generationConfig": {"thinkingConfig": {"includeThoughts": True}}}
-GO = {"role": "user", "content": "go"}
-THOUGHT = {"type": "thinking", "thinking": "Let me see.", "signature": "s"}
 
 
-def encode(messages: list[dict[str, Any]], encoder: GeminiEncoder | None = None, **fields: Any) -> dict[str, Any]:
-    request = ModelRequest(model=NAME, system=fields.pop("system", ""), messages=messages, **fields)
-    body: dict[str, Any] = json.loads((encoder or GeminiEncoder(VENDOR, "m-1")).encode(request, max_output=9_000))
-    return body
-
-
-def read(documents: Sequence[dict[str, Any]]) -> Reply | None:
-    reader, builder = GeminiReader(NAME), ReplyBuilder()
-    for document in documents:
-        for event in reader.read(document):
-            builder.add(event)
-    for event in reader.end(said=False):
-        builder.add(event)
-    return builder.finish("req_1")
+encode = partial(encode_as, "gemini")
+read = partial(read_as, "gemini")
 
 
 def stream(content: list[dict[str, Any]], stop_reason: str = "tool_use") -> list[dict[str, Any]]:
@@ -66,14 +50,6 @@ def stream(content: list[dict[str, Any]], stop_reason: str = "tool_use") -> list
 
 def said(*parts: dict[str, Any], reason: str | None = None) -> dict[str, Any]:
     return {"candidates": [{"content": {"role": "model", "parts": list(parts)}, "finishReason": reason}]}
-
-
-def text(words: str) -> dict[str, Any]:
-    return {"type": "text", "text": words}
-
-
-def use(call_id: str = "c1", **given: Any) -> dict[str, Any]:
-    return {"type": "tool_use", "id": call_id, "name": "Look", "input": given}
 
 
 def test_a_request_has_its_bounds_its_tools_and_asks_to_see_the_thoughts() -> None:
@@ -121,15 +97,15 @@ def test_responses_name_their_functions_and_images_follow_them() -> None:
         text("a notice"),
     ]
     made = {"role": "assistant", "content": [use("c1", a=1), use("c2"), use("c3")]}
-    model, user = encode([made, {"role": "user", "content": results}])["contents"]
+    model, user, rest = encode([made, {"role": "user", "content": results}])["contents"]
     assert [part.get("thoughtSignature") for part in model["parts"]] == [UNSIGNED, None, None]
-    answers = [part["functionResponse"] for part in user["parts"][:3]]
+    answers = [part["functionResponse"] for part in user["parts"]]
     assert [(one["name"], one["id"], one["response"]) for one in answers] == [
         ("Look", "c1", {"output": "seen"}),
         ("Look", "c2", {"error": "no such file"}),
         ("Look", "c3", {"output": "(see the image)"}),
     ]
-    assert [next(iter(part)) for part in user["parts"][3:]] == ["text", "inlineData", "text", "inlineData", "text"]
+    assert [next(iter(part)) for part in rest["parts"]] == ["text", "inlineData", "text", "inlineData", "text"]
 
 
 def test_signatures_go_back_on_their_parts_and_to_no_other_model() -> None:

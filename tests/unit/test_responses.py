@@ -7,7 +7,7 @@ swarm/models/facts.py, swarm/models/failures.py, swarm/rehearsal/responses_wire.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,58 +16,32 @@ from hypothesis import strategies as st
 
 from swarm.core.errors import PermanentModelError
 from swarm.core.settings import Settings
-from swarm.models import ModelRequest, Reply, Usage
+from swarm.models import ModelRequest, Usage
 from swarm.models.chat_request import ChatEncoder
 from swarm.models.codecs import codec
 from swarm.models.facts import ModelFacts, read_refusal
 from swarm.models.failures import response_failure, stream_failure
-from swarm.models.reply import ReplyBuilder
 from swarm.models.request import build_request
 from swarm.models.responses_reply import ResponsesReader
 from swarm.models.responses_request import ResponsesEncoder, short_id
-from swarm.models.vendors import WIRES, Vendor, split_model
+from swarm.models.vendors import WIRES, split_model
 from swarm.rehearsal.connection import RequestRefused
 from swarm.rehearsal.responses_wire import build_response, build_response_events, read_responses
 from swarm.rehearsal.wire import build_message
+from tests.codecs import GO, LOOK, NAME, THOUGHT, encode_as, read_as, text, use, vendor
 
-VENDOR = Vendor("ours", "https://llm.example.org/v1", "OURS_KEY", wire="responses")
-NAME = "ours:m-1"
+VENDOR = vendor("responses")
 USAGE = {"input_tokens": 7, "output_tokens": 3, "cache_read_input_tokens": 5, "cache_creation_input_tokens": 2}
-LOOK = {"name": "Look", "description": "Looks.", "input_schema": {"type": "object", "properties": {"at": {}}}}
 ASKS: dict[str, Any] = {"include": ["reasoning.encrypted_content"], "reasoning": {"summary": "auto"}}
-GO = {"role": "user", "content": "go"}
 
 
-def encode(messages: list[dict[str, Any]], encoder: ResponsesEncoder | None = None, **fields: Any) -> dict[str, Any]:
-    request = ModelRequest(model=NAME, system=fields.pop("system", ""), messages=messages, **fields)
-    body: dict[str, Any] = json.loads((encoder or ResponsesEncoder(VENDOR, "m-1")).encode(request, max_output=9_000))
-    return body
-
-
-def read(documents: Sequence[dict[str, Any]]) -> Reply | None:
-    reader, builder = ResponsesReader(NAME), ReplyBuilder()
-    for document in documents:
-        for event in reader.read(document):
-            builder.add(event)
-    for event in reader.end(said=False):
-        builder.add(event)
-    return builder.finish("req_1")
+encode = partial(encode_as, "responses")
+read = partial(read_as, "responses")
 
 
 def stream(content: list[dict[str, Any]], stop_reason: str = "tool_use") -> list[dict[str, Any]]:
     message = build_message("msg_1", "m-1", content, stop_reason, USAGE)
     return [json.loads(event.partition(b"data: ")[2]) for event in build_response_events(message, ASKS)]
-
-
-def text(said: str) -> dict[str, Any]:
-    return {"type": "text", "text": said}
-
-
-def use(call_id: str = "c1", **given: Any) -> dict[str, Any]:
-    return {"type": "tool_use", "id": call_id, "name": "Look", "input": given}
-
-
-THOUGHT = {"type": "thinking", "thinking": "Let me see.", "signature": "s"}
 
 
 def test_a_request_stores_nothing_and_asks_for_the_encrypted_reasoning() -> None:
