@@ -4,6 +4,7 @@
     SWARM_ORACLE_PYDANTIC_AI=oracle/bin/python pytest -n0 -m oracle tests/oracle/test_vendor_bodies.py
 
 `python -m tests.oracle.test_vendor_bodies` keeps the oracle's answers as digests, with which CI compares.
+
 Tests of swarm/models/chat_request.py, swarm/models/responses_request.py, swarm/models/gemini_request.py.
 """
 
