@@ -7,7 +7,7 @@ later request must give back unchanged: the name of the field with reasoning, an
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from swarm.models.message_encoder import encode_text
 
@@ -26,6 +26,8 @@ Events = Iterator[Mapping[str, Any]]
 
 class ChatReader:
     """The chunks of one reply in order. Malformed ones raise `KeyError`, `TypeError` or `AttributeError`."""
+
+    ignored: ClassVar[frozenset[bytes]] = frozenset()
 
     def __init__(self, name: str) -> None:
         """`name` is the model's full name, with its vendor."""

@@ -43,7 +43,7 @@ class ChatEncoder(MessageEncoder):
             fields["reasoning_effort"] = EFFORTS.get(request.effort, request.effort)
         if request.tools and not request.tools_allowed and "tool_choice" not in lacks:
             fields["tool_choice"] = "none"
-        texts = list(self._conversation(request))
+        texts = [self._conversation(request)]
         if system := self._system(request):
             texts.insert(0, b'{"role":"system","content":%s}' % system)
         return b"".join((encode(fields)[:-1], self._tools(request), b',"messages":[', b",".join(texts), b"]}"))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from swarm.core.errors import ConfigurationError
 from swarm.models.message_encoder import MessageEncoder
@@ -17,6 +17,8 @@ from swarm.models.vendors import WIRES
 class ReplyReader(Protocol):
     """Reads one reply as events of the Messages API."""
 
+    ignored: ClassVar[frozenset[bytes]]
+    """Names of events that tell nothing new."""
     usage: dict[str, int] | None
     """The usage in the Messages API's classes, once the server has told it."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 _REASONS = {
     "STOP": "end_turn",
@@ -26,6 +26,8 @@ Events = Iterator[Mapping[str, Any]]
 
 class GeminiReader:
     """The responses of one stream in order. Malformed ones raise `KeyError`, `TypeError` or `AttributeError`."""
+
+    ignored: ClassVar[frozenset[bytes]] = frozenset()
 
     def __init__(self, name: str) -> None:
         """`name` is the model's full name, with its vendor."""

@@ -51,7 +51,7 @@ class GeminiEncoder(MessageEncoder):
                 b',"systemInstruction":{"parts":[{"text":%s}]}' % system if system else b"",
                 self._tools(request),
                 b',"contents":[',
-                b",".join(self._conversation(request)),
+                self._conversation(request),
                 b"]}",
             )
         )

@@ -27,8 +27,13 @@ class MessageEncoder(ABC):
         self._name = f"{vendor.name}:{model}"
         self._encoded_tools: tuple[Any, bytes] | None = None
         self._encoded_system: tuple[str, bytes] = ("", b"")
-        self._messages: list[tuple[dict[str, Any], int, bytes]] = []
-        """Each message with the number of its blocks, and its encoded form."""
+        self._messages: list[dict[str, Any]] = []
+        self._count = 0
+        """The number of settled messages, which cannot grow any more."""
+        self._settled = bytearray()
+        """Their encoded form."""
+        self._first = b""
+        """The encoded first message."""
 
     @abstractmethod
     def encode(self, request: ModelRequest, *, max_output: int) -> bytes:
@@ -57,17 +62,23 @@ class MessageEncoder(ABC):
             self._encoded_system = (request.system, encode(request.system) if request.system.strip() else b"")
         return self._encoded_system[1]
 
-    def _conversation(self, request: ModelRequest) -> Iterator[bytes]:
-        """Yield each encoded message that is not empty."""
-        for at, message in enumerate(request.messages):
-            known = self._messages[at] if at < len(self._messages) else None
-            if known is None or known[0] is not message or known[1] != len(message["content"]):
-                del self._messages[at:]
-                made = b",".join(map(encode, self._message(message["role"], blocks_of(message["content"]))))
-                known = (message, len(message["content"]), made)
-                self._messages.append(known)
-            if known[2]:
-                yield known[2]
+    def _conversation(self, request: ModelRequest) -> bytes:
+        """Return the encoded messages, with commas between them. Only the last one of a list may still grow."""
+        if request.messages is not self._messages:
+            self._messages, self._count, self._settled = request.messages, 0, bytearray()
+        fresh = [
+            b",".join(map(encode, self._message(message["role"], blocks_of(message["content"]))))
+            for message in self._messages[self._count :]
+        ]
+        if not fresh:
+            return bytes(self._settled)
+        if self._count == 0:
+            self._first = fresh[0]
+        self._count += len(fresh) - 1
+        for made in fresh[:-1]:
+            if made:
+                self._settled += b"," + made if self._settled else made
+        return b",".join(filter(None, (self._settled, fresh[-1])))
 
     def _own(self, block: Block) -> Any:
         """The model's own form of a block that it made in this format; None for all other blocks."""

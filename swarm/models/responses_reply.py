@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from swarm.models.message_encoder import encode_text
 from swarm.models.responses_request import strip_item
@@ -25,6 +25,12 @@ _KINDS = {
     "reasoning": ("thinking_delta", "thinking"),
     "function_call": ("input_json_delta", "partial_json"),
 }
+_TOLD_AGAIN = (
+    *(b"response.in_progress", b"response.content_part.added", b"response.content_part.done"),
+    *(b"response.output_text.done", b"response.refusal.done", b"response.function_call_arguments.done"),
+    *(b"response.reasoning_summary_part.added", b"response.reasoning_summary_part.done"),
+    *(b"response.reasoning_summary_text.done", b"response.reasoning_text.done"),
+)
 _ENDS = ("response.completed", "response.incomplete")
 _BETWEEN = "\n\n"
 """Between the parts of one item."""
@@ -34,6 +40,8 @@ Events = Iterator[Mapping[str, Any]]
 
 class ResponsesReader:
     """The events of one reply in order. Malformed ones raise `KeyError`, `TypeError` or `AttributeError`."""
+
+    ignored: ClassVar[frozenset[bytes]] = frozenset(_TOLD_AGAIN)
 
     def __init__(self, name: str) -> None:
         """`name` is the model's full name, with its vendor."""

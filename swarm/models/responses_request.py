@@ -37,12 +37,12 @@ class ResponsesEncoder(MessageEncoder):
     def __init__(self, vendor: Vendor, model: str) -> None:
         super().__init__(vendor, model)
         self._cache: tuple[bytes, str] | None = None
-        """The first item, and the name of the cache."""
+        """The first message, and the name of the cache."""
 
     def encode(self, request: ModelRequest, *, max_output: int) -> bytes:
         """Encode a streaming request's body. Raises `ValueError` or `TypeError` for invalid JSON."""
         lacks = request.facts.lacks
-        items = list(self._conversation(request))
+        items = self._conversation(request)
         fields: dict[str, Any] = {
             "model": self._model,
             "max_output_tokens": max(_LEAST_OUTPUT, bounded_output(request, max_output)),
@@ -61,24 +61,24 @@ class ResponsesEncoder(MessageEncoder):
         if request.tools and not request.tools_allowed and "tool_choice" not in lacks:
             fields["tool_choice"] = "none"
         system, tools = self._system(request), self._tools(request)
-        if "cache_control" not in lacks and items:
-            fields["prompt_cache_key"] = self._name_cache(system, tools, items[0])
+        if "cache_control" not in lacks:
+            fields["prompt_cache_key"] = self._name_cache(system, tools)
         return b"".join(
             (
                 encode(fields)[:-1],
                 b',"instructions":%s' % system if system else b"",
                 tools,
                 b',"input":[',
-                b",".join(items),
+                items,
                 b"]}",
             )
         )
 
-    def _name_cache(self, system: bytes, tools: bytes, first: bytes) -> str:
+    def _name_cache(self, system: bytes, tools: bytes) -> str:
         """Name the conversation for the vendor's prompt cache: equal for all its requests, on every worker."""
-        if self._cache is None or self._cache[0] is not first:
-            digest = hashlib.sha256(b"\0".join((self._name.encode(), system, tools, first)))
-            self._cache = (first, digest.hexdigest()[:32])
+        if self._cache is None or self._cache[0] is not self._first:
+            digest = hashlib.sha256(b"\0".join((self._name.encode(), system, tools, self._first)))
+            self._cache = (self._first, digest.hexdigest()[:32])
         return self._cache[1]
 
     def _tool_list(self, tools: list[dict[str, Any]]) -> Any:

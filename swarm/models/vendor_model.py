@@ -11,6 +11,7 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -27,6 +28,7 @@ from swarm.models.failures import response_failure, stream_failure, unusable_fai
 from swarm.models.interruption import make_interruptible
 from swarm.models.limits import read_limits
 from swarm.models.message_encoder import MessageEncoder
+from swarm.models.postings import Built
 from swarm.models.reply import ReplyBuilder
 from swarm.models.vendors import Vendor, key_of
 
@@ -44,6 +46,7 @@ class VendorModel:
         self._settings, self._vendor, self._is_rehearsal = settings, vendor, rehearsing
         self._codec = codec(vendor.wire)
         self._clients: dict[int, Client] = {}
+        self._built: dict[str, Built] = {}
 
     def complete(
         self,
@@ -103,7 +106,7 @@ class VendorModel:
         path = self._codec.path.format(model=quote(request.model.partition(":")[2], safe="/"))
         deadline = time.monotonic() + self._settings.request_timeout_seconds
         try:
-            with self._client().stream("POST", path, content=body, headers=_headers(request)) as response:
+            with closing(self._post(path, body, _headers(request))) as response:
                 if on_limits is not None:
                     on_limits(read_limits(response.headers))
                 if not response.is_success:
@@ -131,6 +134,15 @@ class VendorModel:
             raise TransientModelError("the model's reply was cut off before its end", kind="cut")
         return reply
 
+    def _post(self, path: str, body: bytes, headers: dict[str, str]) -> Response:
+        client = self._client()
+        if (built := self._built.get(path)) is not None:
+            return client.send(built.again(body, headers), stream=True)
+        response = client.send(client.build_request("POST", path, content=body, headers=headers), stream=True)
+        if not response.history:  # a redirected request is another one
+            self._built[path] = Built.of(response.request)
+        return response
+
     def _events(self, response: Response, model: str, reader: ReplyReader) -> Iterator[Mapping[str, Any]]:
         kind = response.headers.get("content-type", "").partition(";")[0]
         if kind != "text/event-stream":
@@ -148,7 +160,9 @@ class VendorModel:
             return
         said = False
         # To its very end, or the connection could not be used again.
-        for _, data in read_events(response.iter_bytes()):
+        for named, data in read_events(response.iter_bytes()):
+            if named in reader.ignored:
+                continue
             if data.strip() == b"[DONE]":
                 said = True
                 continue

@@ -7,7 +7,9 @@ swarm/rehearsal/endpoints.py, swarm/rehearsal/formats.py.
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,7 +18,13 @@ from swarm import Limits
 from swarm.agent.entries import Assistant
 from swarm.core.ids import root_agent_id
 from swarm.models import ModelRequest
+from swarm.models.catalogue import max_output
+from swarm.models.codecs import codec
+from swarm.models.encoder import Encoder
+from swarm.models.reply import tell_apart
+from swarm.models.request import build_request, unmarked
 from swarm.models.router import AnyModel
+from swarm.models.vendors import split_model
 from swarm.replay.check import check_requests
 from swarm.replay.past import read_past
 from tests.fleet import Fleet
@@ -62,6 +70,14 @@ rules:
   - when: {turn: 1}
     reply: {thinking: 'Once more.', tools: [{name: Read, input: {file_path: dot.png}}]}
   - reply: {thinking: 'That was it.', text: 'a dot'}
+"""
+
+
+LIVES = ("claude-sonnet-5-5", "openai:gpt-6", "gemini:gemini-3-pro", "claude-sonnet-5-5")
+"""Models of a life, 15 turns each."""
+LIFE = """
+name: life
+rules: [{reply: {thinking: 'thought {turn}', text: 'step {turn}', tools: [{name: Look, input: {at: '{turn}'}}]}}]
 """
 
 
@@ -127,6 +143,48 @@ def test_requests_share_a_connection_and_read_their_conversation_once(at_work: F
         messages.append({"role": "user", "content": results})
     model.close()
     assert opened == [1] * 5
+
+
+def test_a_life_goes_from_vendor_to_vendor_and_back_and_nothing_is_lost(at_work: Fleet) -> None:
+    tool = {"name": "Look", "description": "Looks.", "input_schema": {"type": "object", "properties": {}}}
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": DOT}}
+    server = at_work.rehearse(LIFE)
+    model, kept, known = AnyModel.rehearsing(at_work.settings, server.url), dict[str, Any](), set[str]()
+    messages: list[dict[str, Any]] = [{"role": "user", "content": [{"type": "text", "text": "The word is heron."}]}]
+    before: list[dict[str, Any]] = []
+    for turn in range(60):
+        name = LIVES[turn // 15]
+        request = ModelRequest(name, "Be brief.", messages, [tool], kept=kept)
+        if turn == 15:
+            before = plain_messages(replace(request, model=LIVES[0]))
+        reply = model.complete(request)
+        found = split_model(name, {})
+        encoder = Encoder() if found is None else codec(found[0].wire).encoder(*found)
+        fresh = encoder.encode(request, max_output=max_output(name, prices_file=None))
+        assert reply.request_sha == hashlib.sha256(fresh).hexdigest(), turn
+        content = tell_apart(reply.content, known, turn)
+        messages.append({"role": "assistant", "content": content})
+        call_id = content[-1]["id"]
+        known.add(call_id)
+        result: dict[str, Any] = {"type": "tool_result", "tool_use_id": call_id, "content": f"seen {turn}"}
+        if turn % 7 == 3:
+            result["is_error"] = True
+        if turn % 5 == 2:
+            result["content"] = [{"type": "text", "text": f"seen {turn}"}, image]
+        messages.append({"role": "user", "content": [result]})
+    model.close()
+    assert server.stats()["by_status"] == {"200": 60}
+    last = plain_messages(replace(request, messages=messages))
+    assert last[: len(before)] == before and len(last) == 121
+    thoughts = [block["thinking"] for message in last for block in message["content"] if block["type"] == "thinking"]
+    assert thoughts == [f"thought {turn}" for turn in range(60) if LIVES[turn // 15] == LIVES[0]]
+    assert all(word in json.dumps(last) for word in ("heron", *(f'"step {turn}"' for turn in range(60)), "seen 44"))
+
+
+def plain_messages(request: ModelRequest) -> list[dict[str, Any]]:
+    """The messages of a request to Anthropic's API, without marks for its cache."""
+    made = build_request(request, max_output=9_000)["messages"]
+    return [{**message, "content": list(map(unmarked, message["content"]))} for message in made]
 
 
 def test_a_child_may_run_on_another_vendors_model_than_its_parent(at_work: Fleet) -> None:

@@ -20,13 +20,14 @@ from swarm.core.settings import Settings
 from swarm.models import ModelRequest, Reply, Usage
 from swarm.models.chat_reply import ChatReader, read_usage
 from swarm.models.chat_request import ChatEncoder, short_id
+from swarm.models.codecs import codec
 from swarm.models.facts import ModelFacts
 from swarm.models.failures import response_failure
 from swarm.models.limits import read_limits
 from swarm.models.reply import ReplyBuilder
 from swarm.models.request import build_request
 from swarm.models.router import AnyModel
-from swarm.models.vendors import Vendor, split_model, vendors
+from swarm.models.vendors import WIRES, Vendor, split_model, vendors
 from swarm.rehearsal.chat_wire import build_chunks, build_whole, read_chat
 from swarm.rehearsal.connection import RequestRefused
 from swarm.rehearsal.wire import build_message
@@ -211,13 +212,26 @@ def test_a_reply_comes_back_to_a_strict_server_as_it_left_it(blocks: list[dict[s
     assert back["messages"][1]["content"] == content
 
 
-def test_a_message_is_encoded_once_however_long_the_conversation_grows() -> None:
-    encoder, messages = ChatEncoder(VENDOR, "m-1"), [{"role": "user", "content": "begin"}]
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_message_is_encoded_once_however_long_the_conversation_grows(wire: str) -> None:
+    seen = list[str]()
+
+    class Counting(codec(wire).encoder):  # type: ignore[misc]
+        def _message(self, role: str, blocks: list[dict[str, Any]]) -> Any:
+            seen.extend(block["text"] for block in blocks)
+            return super()._message(role, blocks)
+
+    encoder, said = Counting(VENDOR, "m-1"), [text("begin")]
+    messages: list[dict[str, Any]] = [{"role": "user", "content": said}]
     for turn in range(5):
-        grown = encode(messages, encoder)["messages"]
-        assert [message["content"] for message in grown] == [message["content"] for message in messages]
-        messages += [{"role": "assistant", "content": f"said {turn}"}, {"role": "user", "content": f"go {turn}"}]
-    assert len(encoder._messages) == 9
+        said.append(text(f"mail {turn}"))  # arrives before the next request
+        request = ModelRequest(NAME, "Be brief.", messages, [LOOK])
+        fresh = codec(wire).encoder(VENDOR, "m-1").encode(request, max_output=9)
+        assert encoder.encode(request, max_output=9) == encoder.encode(request, max_output=9) == fresh
+        said = [text(f"go {turn}")]
+        messages += [{"role": "assistant", "content": [text(f"said {turn}")]}, {"role": "user", "content": said}]
+    # The last message is encoded for each request, because it may grow: here for two.
+    assert all(seen.count(f"said {turn}") == 1 and seen.count(f"mail {turn}") <= 3 for turn in range(4))
 
 
 def test_the_rehearsal_refuses_a_conversation_that_vendors_refuse() -> None:
