@@ -18,7 +18,7 @@ _OF_ONE_REQUEST = ("content-length", "traceparent")
 
 
 class Built(NamedTuple):
-    """What the requests of one path share."""
+    """The common part of the requests of one path."""
 
     url: URL
     headers: Headers
