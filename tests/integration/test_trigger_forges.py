@@ -91,6 +91,93 @@ def test_an_issue_becomes_a_pull_request_and_its_failing_check_goes_to_the_same_
         wait_for("the issue's people learn it", lambda: "The checks pass now." in forge.comments[7][-1]["body"], 60)
 
 
+LABEL = {"id": 206, "title": "agents"}
+MERGE_REVIEW = """---
+name: reviews
+webhook: gitlab
+secret: HOOK_SECRET
+when: type == "Merge Request Hook" && event.changes.reviewers.current.exists(one, one.username == "agents")
+title: '"Review " + event.object_attributes.title'
+ref: event.object_attributes.source_branch
+repo: REPO
+commit-status: true
+agent: code-reviewer
+fields: {title: event.object_attributes.title}
+base_url: URL
+---
+Review the branch.
+"""
+
+
+def in_gitlabs_form(text: str) -> str:
+    """A trigger's file for the same events of GitLab."""
+    head, _, rest = text.partition("when: ")
+    about = rest[rest.index("\nkey: ") :]
+    when = (
+        """type == "Issue Hook" && event.changes.labels.current.exists(one, one.title == "agents")"""
+        if "name: issues" in head
+        else """type == "Pipeline Hook" && event.object_attributes.status == "failed\""""
+    )
+    names = {
+        "event.issue.number": "event.object_attributes.iid",
+        "event.issue.title": "event.object_attributes.title",
+        "event.issue.body": "event.object_attributes.description",
+        "event.workflow_run.head_branch": "event.object_attributes.ref",
+        "event.workflow_run.html_url": "event.object_attributes.url",
+    }
+    for old, new in names.items():
+        about = about.replace(old, new)
+    return f"{head.replace('webhook: github', 'webhook: gitlab')}when: {when}{about}"
+
+
+def tell(fleet: Fleet, name: str, one: str, kind: str, data: dict[str, Any]) -> dict[str, Any]:
+    """Deliver as GitLab does."""
+    headers = {"x-gitlab-token": "s3cret", "x-gitlab-event": kind, "x-gitlab-event-uuid": one}
+    answer: dict[str, Any] = json.loads(bytes(deliver(fleet.swarm, name, headers, json.dumps(data).encode()).body))
+    return answer
+
+
+@pytest.mark.long
+def test_gitlabs_events_lead_to_a_merge_request_its_mending_and_its_review(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORGE_TOKEN", SECRET)
+    monkeypatch.setenv("HOOK_SECRET", "s3cret")
+    with (
+        closing(Forge(tmp_path / "forge", "gitlab")) as forge,
+        closing(Fleet(forges=forge.forges, checkouts=tmp_path / "checkouts")) as fleet,
+    ):
+        fleet.start_worker(3)
+        model = fleet.rehearse(SCENARIO)
+        for text in (in_gitlabs_form(ISSUES), in_gitlabs_form(CHECKS), MERGE_REVIEW):
+            told = text.replace("REPO", forge.url).replace("URL", model.url)
+            put_trigger(fleet.swarm, read_trigger(told, "t"), "ann")
+        about = {"iid": 7, "title": "README says a project", "description": HOSTILE, "action": "update"}
+        issue = {"object_attributes": about, "changes": {"labels": {"previous": [], "current": [LABEL]}}}
+        assert tell(fleet, "issues", "g-1", "Issue Hook", issue)["state"] == "taken"
+        assert tell(fleet, "issues", "g-1", "Issue Hook", issue)["state"] == "duplicate"
+        job = fleet.swarm.job(settled(fleet, "issues", "g-1").job)
+        assert job.wait(90).state == "completed"
+        branch, [merge] = f"swarm/{job.id}", forge.pulls
+        assert merge["source_branch"] == branch and merge["web_url"] in forge.comments[7][0]["body"]
+        pipeline = {"ref": branch, "status": "failed", "url": f"{forge.site}/pipelines/31"}
+        tell(fleet, "checks", "c-1", "Pipeline Hook", {"object_attributes": pipeline})
+        assert settled(fleet, "checks", "c-1").job == job.id
+        wait_for("the branch has the mended work", lambda: _has(forge, branch), 90)
+        wait_for("the job has ended again", lambda: fleet.swarm.job(job.id).view().ended, 60)
+        mended = forge.branches()[branch]
+        asked = {"reviewers": {"previous": [], "current": [{"username": "agents"}]}}
+        review = {"object_attributes": {**merge, "action": "update"}, "changes": asked}
+        tell(fleet, "reviews", "r-1", "Merge Request Hook", review)
+        reviewer = fleet.swarm.job(settled(fleet, "reviews", "r-1").job)
+        view = reviewer.wait(90)
+        assert (view.state, view.title) == ("completed", "Review README says a project"), view
+        repository = fleet.swarm.store.agents.spec(view.root_id).repository
+        assert repository and (repository.ref, repository.commit) == (branch, mended)
+        assert [one["state"] for one in forge.statuses[mended]] == ["running", "success"]
+        assert {one["context"] for one in forge.statuses[mended]} == {"swarm/code-reviewer"}
+
+
 def _has(forge: Forge, branch: str) -> bool:
     try:
         return forge.read(branch, "CHECKS") == "checked\n"
