@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from swarm.capabilities.triggers.model import TriggerEvent, read_trigger
+from swarm.capabilities.triggers.model import MAX_EVENT_BYTES, TriggerEvent, read_trigger
 from swarm.capabilities.triggers.store import Triggers, TriggerView
 from swarm.client.acts import ACTS
 from swarm.client.operations import Invocation, Words
@@ -66,11 +66,19 @@ def replay_event(call: Invocation, trigger: TriggerName, event: EventId) -> Fire
     if firing.event is None:
         raise ConfigurationError(f"the event {event} is no longer kept")
     again = firing.event.model_copy(update={"id": f"{event[:180]}~{secrets.token_hex(4)}"})
-    return fire(call, trigger, again)
+    return _take(call, trigger, again)
 
 
 def fire(call: Invocation, name: str, event: TriggerEvent) -> FiredTrigger:
-    """Take in an event by hand. Raises `BeyondCeiling` for a trigger whose jobs may do more than the caller's."""
+    """Take in an event by hand. Raises `BeyondCeiling` for a trigger whose jobs may do more than the caller's, `ConfigurationError`."""
+    if len(event.model_dump_json()) > MAX_EVENT_BYTES:
+        raise ConfigurationError(
+            f"the event has more than {MAX_EVENT_BYTES // 1024} KiB; name a file or an address in it"
+        )
+    return _take(call, name, event)
+
+
+def _take(call: Invocation, name: str, event: TriggerEvent) -> FiredTrigger:
     view = Triggers(call.swarm.store.keyspace).get(name)
     hold_trigger(call.swarm, view.trigger)
     taken = take_event(call.swarm, view.trigger, event, by_hand=True)

@@ -24,7 +24,7 @@ from swarm.definitions.memory_stores import Places
 from swarm.local.redis_server import stop_redis
 from swarm.web.panels.memory import forget_job
 from tests.fleet import Fleet
-from tests.flower import Flower, Stream, running_flower
+from tests.flower import Flower, Response, Stream, running_flower
 from tests.waiting import wait_for
 
 TALE = """
@@ -179,7 +179,10 @@ def test_panels_show_the_time_the_board_the_pad_and_the_costs(site: Site, team: 
 def test_the_panel_of_triggers_shows_their_events_and_has_their_acts(site: Site) -> None:
     text = "---\nname: seen\nschedule: 0 3 * * *\ntimezone: Europe/Berlin\npurse: {usd: 5, per: day}\nlimits: {budget_usd: 1}\n---\nLook."
     put_trigger(site.fleet.swarm, read_trigger(text, "seen"), "ann", folder=site.fleet.workspace)
-    act = lambda name, **body: site.flower.post(f"/api/panel/triggers/{name}", body)  # noqa: E731
+
+    def act(name: str, **body: Any) -> Response:
+        return site.flower.post(f"/api/panel/triggers/{name}", body)
+
     fired = act("fire", trigger="seen").json()["data"]
     assert act("pause", trigger="seen").status == 200
     shown = site.flower.read("panel/triggers?trigger=seen")["data"]

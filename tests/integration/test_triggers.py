@@ -391,6 +391,19 @@ def test_a_trigger_is_put_shown_and_deleted_over_http(quiet: Fleet) -> None:
     )
     names = [one["name"] for one in forge.call("GET", "/v1/triggers", headers=forge.key).json()["triggers"]]
     assert names == ["over-http"]
+
+    def act(path: str, **given: Any) -> httpx.Response:
+        return forge.call("POST", f"/v1/triggers/over-http/{path}", headers=forge.key, json=given)
+
+    fired = act("fire", data={"a": 1}, event="e-1").json()
+    assert (fired["state"], act("fire", event="e-1").json()["state"]) == ("taken", "duplicate")
+    assert "more than 256 KiB" in act("fire", data="x" * 300_000).text and act("fire", dta=1).status_code == 400
+    again = act("events/e-1/replay").json()
+    assert again["event"].startswith("e-1~") and again["job"] != fired["job"]
+    assert act("events/none/replay").status_code == 400
+    assert firing(quiet, "over-http", again["event"]).event == TriggerEvent(
+        id=again["event"], type="by hand", data={"a": 1}
+    )
     assert forge.call("POST", "/v1/triggers/over-http/delete", headers=forge.key, json={}).json() == {
         "deleted": "over-http"
     }
