@@ -13,7 +13,6 @@ from typing import Annotated, Any
 
 import typer
 
-from swarm.capabilities.mapping.lines import Format, Line, read_lines
 from swarm.cli.interrupts import Interrupts, Terminated
 from swarm.cli.launch import WorkerLost, require_credentials
 from swarm.cli.map_output import ResultFile, check_new
@@ -28,6 +27,7 @@ from swarm.client.order import MapOrder, read_order
 from swarm.client.preparation import find_workspace
 from swarm.client.swarm import Swarm
 from swarm.core.errors import ConfigurationError
+from swarm.core.lines import Format, Line, read_lines
 from swarm.core.settings import Settings, load_settings
 from swarm.local.stack import running, status, temporary_stack
 from swarm.rehearsal.scenario import load_scenario

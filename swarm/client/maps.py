@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from swarm.agent.spec import AgentSpec
-from swarm.capabilities.mapping.lines import Line, check_lines, fill_all
 from swarm.capabilities.mapping.maps import Attempt, LineResult, MapEnd, MapLine, Maps, MapView
 from swarm.client.order import MapOrder
 from swarm.client.preparation import Trust, check_prompt, prepare_order, wanted_of
@@ -22,6 +21,7 @@ from swarm.client.prepared import PreparedJob
 from swarm.client.submission import has_own_files, keep_files, place_first, wait_for_disk
 from swarm.core.errors import ConfigurationError, JobLost, UnknownMap
 from swarm.core.ids import line_job_id, new_map_id, root_agent_id
+from swarm.core.lines import Line, check_lines, fill_all
 from swarm.core.plain import clean
 from swarm.core.settings import Settings
 from swarm.core.usage import NANO

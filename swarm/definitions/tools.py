@@ -59,6 +59,7 @@ Need = Literal[
     "servers",
     "program",
     "listed",
+    "flow",
 ]
 
 
@@ -107,6 +108,7 @@ class ToolRow:
     - `first`: a job's first agent, a workflow, or an agent that lists the tool.
     - `plan`: agents that can leave plan mode.
     - `planner`: a root that writes and can enter plan mode, if somebody answers its plan.
+    - `flow`: workflows.
     - `person`: a root or a workflow whose questions somebody answers.
     - `memory`: agents with a memory, listed or not.
     - `skills`: agents of a job with skills.
@@ -166,6 +168,8 @@ SPAWN, QUESTION, EVENT, MESSAGE, MERGE = "Agent", "AskUserQuestion", "WaitFor", 
 """Tools that workflows call: they start an agent, ask the person, wait for an event, write to an agent, merge its copy."""
 CLEAN = "clean"
 """Strategy of a merge that merges nothing if anything conflicts."""
+READ_ROWS, MAP_ROWS = "ReadRows", "MapRows"
+"""Tools of workflows alone: they read a file of rows, and run an agent for each of some rows."""
 
 WORKFLOW = "Workflow"
 """The tool that starts workflows."""

@@ -128,7 +128,8 @@ def is_of_use(
 ) -> bool:
     """Whether a permitted tool is of use to the agent."""
     is_root, several = spec.parent_id is None, spec.limits.max_depth > 0
-    asks = is_root or spec.definition.workflow is not None
+    flows = spec.definition.workflow is not None
+    asks = is_root or flows
     chosen = (spec.definition.tools is not None or spec.teammate) and not row.root_only
     uses: dict[str, bool] = {
         "children": spawns,
@@ -142,6 +143,7 @@ def is_of_use(
         "servers": False,  # added by the servers' own offers
         "program": bool(spec.definition.command),
         "listed": spec.definition.tools is not None,
+        "flow": flows,
     }
     return uses.get(row.needs, True)
 

@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from swarm.agent.notes import event_missed
-from swarm.definitions.tools import CLEAN, EVENT, MERGE, MESSAGE, QUESTION, SHELL, SPAWN
+from swarm.core.lines import Line
+from swarm.definitions.tools import CLEAN, EVENT, MAP_ROWS, MERGE, MESSAGE, QUESTION, READ_ROWS, SHELL, SPAWN
 from swarm.workflows.desk import UNMARKED, Allowance, CallMarks, Desk
 from swarm.workflows.results import as_text, read_task
+from swarm.workflows.rows import describe_part
 
 LONGEST_SECONDS = 1e9
 WEEK_SECONDS = 7 * 86_400.0
@@ -146,6 +148,22 @@ def ask_merge(name: str, *, strategy: str = CLEAN) -> Asked:
     return Asked(MERGE, {"agent_id": name, "strategy": strategy})
 
 
+def ask_rows(path: str) -> Asked:
+    """Ask for the rows of a file."""
+    return Asked(READ_ROWS, {"file_path": path}, "data")
+
+
+def ask_part(rows: Sequence[Line], template: str, limit: int, options: Mapping[str, Any]) -> Asked:
+    """Ask for an agent for each row of a part, with the options of `ask_agent`. Raises `TypeError`."""
+    agent = ask_agent("", **options)
+    given = {name: value for name, value in agent.given.items() if name not in ("prompt", "description")}
+    given |= {"label": options["label"]} if options.get("label") else {}
+    given |= {"retry": agent.retry} if agent.retry else {}
+    given |= {"timeout": agent.timeout} if agent.timeout is not None else {}
+    given |= {} if agent.marks.merge else {"merge": False}
+    return Asked(MAP_ROWS, describe_part(rows, template, int(limit), given), "data", marks=agent.marks)
+
+
 def ask_tool(tool: str, given: dict[str, Any] | None = None) -> Asked:
     """Ask for a tool's result."""
     return Asked(tool, dict(given or {}))
@@ -180,6 +198,8 @@ ASKS: dict[str, Callable[..., Asked]] = {
     "agent": ask_agent,
     "workflow": ask_workflow,
     "merge": ask_merge,
+    "read_rows": ask_rows,
+    "_map_part": ask_part,
     "call": ask_tool,
     "check": ask_command,
     "ask": ask_person,

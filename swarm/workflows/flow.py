@@ -26,11 +26,13 @@ from typing import Any, NamedTuple, TypeVar
 
 from swarm.agent.notes import event_missed
 from swarm.core.errors import CallFailed, ConfigurationError
+from swarm.core.lines import Line, check_lines, fill_all
 from swarm.definitions.own.declaration import declaration_of
-from swarm.definitions.tools import CLEAN, EVENT, MERGE, MESSAGE, QUESTION, SHELL, SPAWN
+from swarm.definitions.tools import CLEAN, EVENT, MAP_ROWS, MERGE, MESSAGE, QUESTION, READ_ROWS, SHELL, SPAWN
 from swarm.workflows.awaited import WEEK_SECONDS
 from swarm.workflows.desk import UNMARKED, Allowance, CallMarks, Desk
 from swarm.workflows.results import Failed, Ok, adapter_of, read_task, read_value
+from swarm.workflows.rows import MOST_DIRECT, MOST_ROWS, describe_part, part_rows
 
 ItemT = TypeVar("ItemT")
 MOST_AT_ONCE = 2_000
@@ -203,11 +205,55 @@ class Flow:
                 task.cancel()
             raise
 
+    async def rows(self, path: str) -> list[Line]:
+        """Return the rows of a file, a line each: JSON objects, or texts. Raises `CallFailed`."""
+        return list(read_value(await self._call(READ_ROWS, {"file_path": path}), list))
+
     async def map(
-        self, rows: Sequence[Mapping[str, Any]], template: str, *, limit: int = 50, **options: Any
+        self, rows: Sequence[Mapping[str, Any] | str] | str, template: str, *, limit: int = 50, **options: Any
     ) -> list[Ok[Any] | Failed]:
-        """Run an agent for each row, with the template filled from it (`Classify {title}`). `options` are those of `agent`."""
-        return await self._settle_all([partial(self.agent, template.format_map(row), **options) for row in rows], limit)
+        """Run an agent for each row, with the template filled from it (`Classify {title}`). `options` are those of `agent`.
+
+        `rows` are objects or texts, or the path of a file of such lines. Those of a file, and more than 1,000, are run in parts of 250,
+        each a workflow below this one.
+        """
+        given = await self.rows(rows) if isinstance(rows, str) else rows
+        found = check_lines(given) if given else []
+        if isinstance(rows, str) or len(found) > MOST_DIRECT:
+            return await self._map_parts(found, template, limit, options)
+        prompts = fill_all(template, found) if found else ()
+        return await self._settle_all([partial(self.agent, prompt, **options) for prompt in prompts], limit)
+
+    async def _map_parts(
+        self, rows: Sequence[Line], template: str, limit: int, options: dict[str, Any]
+    ) -> list[Ok[Any] | Failed]:
+        returns, timeout = options.pop("returns", None), options.pop("timeout", None)
+        part = options.pop("allowance", None)
+        marks = CallMarks(options.pop("phase", ""), Allowance(*part) if part else None)
+        options |= {} if returns in (None, str) else {"result_schema": adapter_of(returns).json_schema()}
+        options |= {} if timeout is None else {"timeout": _seconds(timeout)}
+
+        async def run(rows: Sequence[Line]) -> list[Ok[Any] | Failed]:
+            done = json.loads(await self._call(MAP_ROWS, describe_part(rows, template, limit, options), marks))
+            return [self._read_row(one, returns) for one in done]
+
+        parts = list(part_rows(rows))
+        done = await self._settle_all([partial(run, rows) for rows in parts], max(1, limit // MOST_ROWS))
+        return [
+            row for one, rows in zip(done, parts, strict=True) for row in (one.value if one.ok else [one] * len(rows))
+        ]
+
+    @staticmethod
+    def _read_row(one: dict[str, Any], returns: Any) -> Ok[Any] | Failed:
+        try:
+            value = (
+                one["value"]
+                if returns in (None, str) or not one["ok"]
+                else adapter_of(returns).validate_python(one["value"])
+            )
+        except ValueError as error:
+            return Failed(CallFailed(f"the result is no {returns}: {error}"))
+        return Ok(value) if one["ok"] else Failed(CallFailed(one["error"]))
 
     # -- people, events, time -------------------------------------------------------------------------------
 
@@ -283,7 +329,7 @@ class Flow:
 
     async def _call(self, tool: str, given: dict[str, Any], marks: CallMarks = UNMARKED) -> str:
         future = asyncio.get_running_loop().create_future()
-        if tool == SPAWN and marks.allowance is None:
+        if tool in (SPAWN, MAP_ROWS) and marks.allowance is None:
             marks = marks._replace(allowance=self._allowance.get())
         call_id = self._desk.ask(tool, given, marks)
         self._waiting[call_id] = future

@@ -9,6 +9,7 @@ from swarm.definitions.model import AgentDefinition
 from swarm.definitions.own.workflow import function_of
 from swarm.workflows.desk import Desk, RunningProgram
 from swarm.workflows.native import NativeProgram
+from swarm.workflows.rows import PART, run_part
 
 _PACKAGES = {"python": "pydantic_monty", "javascript": "quickjs"}
 """Language of sandboxed programs → the module of the interpreter."""
@@ -24,7 +25,7 @@ def make_program(definition: AgentDefinition, desk: Desk, task: str) -> RunningP
     program = definition.workflow
     assert program is not None, "it is no workflow"
     if program.language == "native":
-        function = function_of(definition)
+        function = run_part if program == PART.workflow else function_of(definition)
         if function is None:
             raise ConfigurationError(f"this process has no workflow {definition.name} of the version {program.digest}")
         return NativeProgram(function, desk, task)

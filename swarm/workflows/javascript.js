@@ -55,6 +55,29 @@
   globalThis.event = (key, opts) => ask("event", { given: [String(key)], opts: copy(opts) });
   globalThis.send = (to, message) => ask("send", { given: [String(to), text(message)] });
   globalThis.merge = (name, opts) => ask("merge", { given: [String(name)], opts: copy(opts) });
+  globalThis.readRows = (path) => ask("read_rows", { given: [String(path)] });
+  globalThis.mapRows = async (rows, template, opts) => {
+    const { limit = 50, ...options } = opts ?? {}, parts = [], found = [];
+    let size = 0;
+    for (const row of typeof rows === "string" ? await readRows(rows) : rows) {
+      const length = JSON.stringify(row).length;
+      if (parts.length === 0 || parts.at(-1).length >= 250 || size + length > 400_000) { parts.push([]); size = 0; }
+      parts.at(-1).push(row);
+      size += length;
+    }
+    const lanes = Math.max(1, Math.floor(limit / 250)), queue = parts.map((part, number) => [part, number]);
+    const lane = async () => {
+      for (let next; (next = queue.shift()); ) {
+        const [part, number] = next;
+        try {
+          const done = await ask("_map_part", { given: [copy(part), String(template), limit], opts: copy(options) });
+          found[number] = done.map((one) => { if (!one.ok) log(one.error); return one.ok ? one.value : null; });
+        } catch (error) { log(`mapRows failed: ${error && error.message}`); found[number] = part.map(() => null); }
+      }
+    };
+    await Promise.all(Array.from({ length: lanes }, lane));
+    return found.flat();
+  };
   globalThis.sleep = (seconds) => ask("timer", { seconds: Math.max(0, Number(seconds) || 0) });
   globalThis.progress = (done, of) => { notes.push(["progress", `${Number(done)} of ${Number(of)}`]); };
   globalThis.phase = (title) => { notes.push(["phase", String(title)]); };

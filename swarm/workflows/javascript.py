@@ -21,7 +21,7 @@ from typing import Any
 from swarm.core.errors import ConfigurationError
 from swarm.core.plain import clean, load_json
 from swarm.workflows import interpreter
-from swarm.workflows.awaited import ASKS, Awaited, Settled, ask_agent
+from swarm.workflows.awaited import ASKS, Awaited, Settled, ask_agent, ask_part
 from swarm.workflows.desk import Desk, ProgramEnd, end_with, fail_with
 from swarm.workflows.results import read_task
 
@@ -144,9 +144,12 @@ class JavaScriptProgram:
         if call["kind"] == "timer":
             self._awaited.sleep(number, float(call["seconds"]))
             return
-        if call["kind"] == "agent":
-            known = {name: opts[key] for key, name in _OPTIONS.items() if opts.get(key) not in (None, "inherit")}
-            known["phase"] = str(opts.get("phase") or "")
+        of_agent = {name: opts[key] for key, name in _OPTIONS.items() if opts.get(key) not in (None, "inherit")}
+        if call["kind"] == "_map_part":
+            rows, template, limit = call["given"]
+            asked = ask_part(rows, template, limit, {**of_agent, "phase": str(opts.get("phase") or "")})
+        elif call["kind"] == "agent":
+            known = {**of_agent, "phase": str(opts.get("phase") or "")}
             asked = ask_agent(*(call["given"] or ["(The task is empty.)"]), **known)
         else:
             known = {name: opts[name] for name in ("timeout", "strategy") if name in opts}

@@ -13,11 +13,12 @@ from typing import Any
 from swarm.workflows.awaited import ASKS, Awaited, Settled
 from swarm.workflows.desk import Desk, ProgramEnd, end_with, fail_with
 from swarm.workflows.results import as_data, read_task
+from swarm.workflows.rows import part_rows
 
 LIMITS: Any = {"max_turn_duration_secs": 2.0, "max_memory": 64 << 20, "max_suspensions": 1_000_000}
 TURN_SECONDS = 5.0
 """Most time from a result to the next wait, with the calls between: Monty's own limit begins again at each call."""
-_AT_ONCE = {"phase", "log", "progress", "now", "spent_usd", "spent_tokens", "left_usd"}
+_AT_ONCE = {"phase", "log", "progress", "now", "spent_usd", "spent_tokens", "left_usd", "split_rows"}
 _WAITING = {*ASKS, "sleep", "sleep_until"}
 
 
@@ -147,6 +148,8 @@ class MontyProgram:
                 desk.note("progress", f"{told[0]} of {told[1]}")
             case "now":
                 return desk.now
+            case "split_rows":
+                return list(part_rows(told[0]))
             case "spent_usd":
                 return desk.spent_usd
             case "spent_tokens":

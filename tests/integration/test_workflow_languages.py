@@ -1,6 +1,7 @@
 """The table of what each language of workflows can do: each of its cells runs, and those of a line ask for the same.
 
-Tests of swarm/workflows/awaited.py, swarm/workflows/flow.py, swarm/workflows/monty.py, swarm/workflows/javascript.py.
+Tests of swarm/workflows/awaited.py, swarm/workflows/flow.py, swarm/workflows/monty.py, swarm/workflows/javascript.py,
+swarm/workflows/rows.py.
 """
 
 from __future__ import annotations
@@ -31,10 +32,18 @@ def read_table() -> dict[str, list[str]]:
 
 
 TABLE = {subject: cells for subject, cells in read_table().items() if all(cell.startswith("`") for cell in cells)}
+ROWS = 2_600
 WITHOUT_WAIT = ("words for people", "the rest of the budget")
 
 
 def answer(call: TriedCall) -> Any:
+    if call.tool == "ReadRows":
+        return [{"n": number} for number in range(ROWS if call.given["file_path"] == "many.jsonl" else 2)]
+    if call.tool == "MapRows":
+        return [
+            {"ok": row["n"] != 1 or len(call.given["rows"]) == 2, "value": row["n"], "error": "no"}
+            for row in call.given["rows"]
+        ]
     return {"a": 1} if "result_schema" in call.given or call.given.get("subagent_type") == "votes" else "yes"
 
 
@@ -77,8 +86,43 @@ def test_a_line_of_the_table_does_the_same_in_each_language(subject: str) -> Non
 
 def test_the_table_has_each_function_of_the_sandboxes() -> None:
     assert len(TABLE) >= 18
-    for name in [*ASKS, "parallel", "pipeline", "each", "phase", "log", "progress", "sleep_until", "left_usd"]:
+    asks = [name for name in ASKS if not name.startswith("_")]
+    for name in [
+        *asks,
+        "map_rows",
+        "parallel",
+        "pipeline",
+        "each",
+        "phase",
+        "log",
+        "progress",
+        "sleep_until",
+        "left_usd",
+    ]:
         assert any(f"{name}(" in cells[1] for cells in TABLE.values()), name
+
+
+def test_thousands_of_rows_are_run_in_parts_and_come_back_in_order_in_each_language() -> None:
+    pytest.importorskip("pydantic_monty")
+    pytest.importorskip("quickjs")
+    cells = [
+        "[one.value if one.ok else None for one in await flow.map('many.jsonl', 'Look at {n}', limit=700, retry=1)]",
+        "[one.value for one in await map_rows('many.jsonl', 'Look at {n}', limit=700, retry=1)]",
+        "await mapRows('many.jsonl', 'Look at {n}', {limit: 700, retry: 1})",
+    ]
+    tried = [
+        run_native(cells[0]),
+        try_workflow(make_definition(cells[1], ".py", "cell", "x"), answer),
+        try_workflow(make_definition(f"{HEAD}return {cells[2]};", ".js", "cell", "x"), answer),
+    ]
+    assert [one.error for one in tried] == ["", "", ""]
+    for one in tried:
+        assert one.value == [0, None, *range(2, ROWS)]
+        parts = [call.given for call in one.calls if call.tool == "MapRows"]
+        assert len(parts) == 11 and {part["limit"] for part in parts} == {250}
+        assert all(part["options"] == {"retry": 1} for part in parts)
+        assert [row["n"] for part in parts for row in part["rows"]] == [*range(ROWS)]
+    assert len({call.id for one in tried for call in one.calls}) == 12
 
 
 def test_results_of_branches_are_values_with_their_errors() -> None:

@@ -1,7 +1,8 @@
 """Workflows on workers: their agents are paid once whoever dies, they hold no process while they wait, and a new run reuses results.
 
 Tests of swarm/capabilities/workflows/step.py, swarm/capabilities/workflows/worker.py, swarm/workflows/reuse.py,
-swarm/client/workflows.py, swarm/cli/workflows.py, swarm/capabilities/workflows/workflow_tool.py.
+swarm/client/workflows.py, swarm/cli/workflows.py, swarm/capabilities/workflows/workflow_tool.py,
+swarm/capabilities/workflows/rows_tools.py.
 """
 
 from __future__ import annotations
@@ -131,6 +132,25 @@ rules:
     assert view.data["untouched"] and "A out.txt" in view.data["merged"]
     assert "conflicts with your folder in 1 file" in view.data["clash"] and "one" in view.data["clash"]
     assert view.data["kept"].split()[-1] == "two" and view.data["last"].split()[-1] == "three"
+
+
+def test_the_lines_of_a_file_are_run_in_parts_below(flows: Fleet) -> None:
+    scenario = """
+name: survey
+rules:
+  - {when: {prompt: "Judge bad"}, reply: {stop_reason: refusal}}
+  - {when: {prompt: "Judge odd"}, reply: {text: '{"real": false}'}}
+  - {reply: {text: '{"real": true}'}}
+"""
+    lines = [json.dumps({"title": title}) for title in ("a", "bad", "odd", "d", "e")]
+    (flows.workspace / "rows.jsonl").write_text("\n".join(lines))
+    job = start(flows, "survey", '{"path": "rows.jsonl"}', url=flows.rehearse(scenario).url)
+    view = job.wait(60)
+    assert view.state == "completed", view.reason
+    assert [one if isinstance(one, bool) else "refused" in one for one in view.data] == [True, True, False, True, True]
+    assert sorted(agent.depth for agent in job.agents()) == [0, 1, 2, 2, 2, 2, 2]
+    missing = start(flows, "survey", '{"path": "none.jsonl"}', url=flows.rehearse(scenario).url).wait(60)
+    assert missing.state == "failed" and "none.jsonl is no file" in missing.reason
 
 
 def test_a_new_run_makes_only_the_calls_that_failed_or_changed(flows: Fleet) -> None:

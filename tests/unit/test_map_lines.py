@@ -1,6 +1,6 @@
 """The lines of a map, its template, and the file that its results go to.
 
-Tests of swarm/capabilities/mapping/lines.py, swarm/capabilities/mapping/maps.py, swarm/cli/map_output.py.
+Tests of swarm/core/lines.py, swarm/capabilities/mapping/maps.py, swarm/cli/map_output.py.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from swarm.capabilities.mapping.lines import fill, read_lines
 from swarm.capabilities.mapping.maps import LineResult
 from swarm.cli.map_output import ResultFile, check_new
 from swarm.core.errors import ConfigurationError
+from swarm.core.lines import fill, read_lines
 
 
 def result(line: int, state: str = "completed") -> LineResult:

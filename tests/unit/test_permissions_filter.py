@@ -73,7 +73,7 @@ def without(*removed: str) -> list[str]:
 
 
 def test_the_tools_here_are_all_there_are() -> None:
-    on_condition = {row.name for row in all_rows() if row.needs in ("servers", "program", "listed")}
+    on_condition = {row.name for row in all_rows() if row.needs in ("servers", "program", "listed", "flow")}
     assert {*ALL, "Memory", *on_condition} - set(MCP) == {row.name for row in all_rows() if not row.origin}
 
 

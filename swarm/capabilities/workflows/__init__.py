@@ -11,12 +11,15 @@ if TYPE_CHECKING:
 
 
 def _tools() -> tuple[ToolRow, ...]:
-    from swarm.definitions.tools import Kind, ToolRow
+    from swarm.definitions.tools import MAP_ROWS, READ_ROWS, Kind, ToolRow
 
     # fmt: off
     return (
         ToolRow("Workflow", Kind.SPAWN, "swarm.capabilities.workflows.workflow_tool:WORKFLOW", "name", "name", adds_agents=True,
                 needs="listed"),
+        ToolRow(READ_ROWS, Kind.LOOK, "swarm.capabilities.workflows.rows_tools:READ_ROWS", "file_path", "read", needs="flow"),
+        ToolRow(MAP_ROWS, Kind.SPAWN, "swarm.capabilities.workflows.rows_tools:MAP_ROWS", needs="flow", adds_agents=True,
+                activity="MapRows {description}"),
     )
     # fmt: on
 

@@ -8,6 +8,7 @@ from swarm.agent.needs import known_as, offer
 from swarm.definitions.own.workflow import declared_workflows
 from swarm.runtime.additions import WorkerPart
 from swarm.workflows.front_ends import usable_languages
+from swarm.workflows.rows import PART
 
 
 class WorkflowsOfWorker(WorkerPart):
@@ -15,5 +16,5 @@ class WorkflowsOfWorker(WorkerPart):
 
     def offers(self) -> Mapping[str, str]:
         """Name each native workflow with its source's hash, because only the same source repeats a journal."""
-        names = [*map(known_as, declared_workflows()), *usable_languages()]
+        names = [*map(known_as, (PART, *declared_workflows())), *usable_languages()]
         return {offer("workflow", name): "" for name in names}

@@ -99,6 +99,13 @@ async def relay(flow: Flow, name: str, task: dict[str, Any]) -> Any:
 
 
 @workflow
+async def survey(flow: Flow, path: str) -> list[Any]:
+    """Have an agent look at each line of a file."""
+    done = await flow.map(path, "Judge {title}", returns=Verdict, limit=4)
+    return [one.value.real if one.ok else str(one.error) for one in done]
+
+
+@workflow
 async def pick(flow: Flow) -> dict[str, object]:
     """Let agents write one file, each in its own copy, and keep the second one's."""
     names = ("one", "two", "three")
