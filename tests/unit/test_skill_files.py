@@ -11,10 +11,16 @@ from pathlib import Path
 
 import pytest
 
+from swarm.capabilities.skills.commands import CommandPlace, call_command
 from swarm.capabilities.skills.messages import Arguments, list_skills, render_skill
 from swarm.capabilities.skills.model import Package, Skill, Skills
 from swarm.capabilities.skills.places import load_skills
-from swarm.definitions.catalogue import check_path
+from swarm.core.errors import ConfigurationError
+from swarm.core.settings import Settings
+from swarm.definitions.catalogue import Catalogue, check_path
+from swarm.definitions.workflow_files import make_definition
+from swarm.permissions.rules import Rules
+from swarm.runtime.additions import ExpandedPrompt
 
 WILD = {
     ".claude/skills/plain/SKILL.md": "---\nname: plain\ndescription: Does it.\n---\nDo it.",
@@ -209,3 +215,21 @@ def test_definitions_name_skills_as_a_list_or_in_a_line(tmp_path: Path) -> None:
         path = write(tmp_path, "a.md", f"---\nname: a\ndescription: b\nskills: {given}\n---\nWork.")
         [definition] = check_path(path).definitions
         assert (definition.skills, definition.warnings) == (names, []), given
+
+
+def test_a_slash_calls_a_workflow_unless_a_command_has_its_name(project: Path) -> None:
+    texts = {name: make_definition("await agent('x')", ".py", name, "x.py") for name in ("audit", "fix")}
+    catalogue, skills, place = Catalogue(definitions=texts), load(project), CommandPlace(project, Rules(), Settings())
+
+    def call(prompt: str, agent: str | None = None) -> ExpandedPrompt | None:
+        return call_command(prompt, agent, skills, catalogue, place)
+
+    assert call('/audit {"files": ["a"]}') == ExpandedPrompt('{"files": ["a"]}', "audit", None)
+    assert call("/audit", "audit") == ExpandedPrompt("{}", "audit", None)
+    fixed = call("/fix it")
+    assert fixed is not None and fixed.agent is None and "Fix it: it" in fixed.prompt
+    assert call("audit it") is None
+    with pytest.raises(ConfigurationError, match="audit is a workflow, a type of its own; leave explore out"):
+        call("/audit", "explore")
+    with pytest.raises(ConfigurationError, match="there is no command /adit"):
+        call("/adit")

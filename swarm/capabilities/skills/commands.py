@@ -107,10 +107,12 @@ class SkillsOfOrder(OrderPart):
 def call_command(
     prompt: str, agent: str | None, skills: Skills, catalogue: Catalogue, place: CommandPlace
 ) -> ExpandedPrompt | None:
-    """Expand a prompt that calls a command; None for any other prompt.
+    """Expand a prompt that calls a command or a workflow; None for any other prompt.
 
     Returns the new prompt, and the command's type and model. `agent` is the chosen type, if any. Raises `ConfigurationError`.
     """
+    if (called := _find_workflow(prompt, agent, skills, catalogue)) is not None:
+        return called
     call = find_invocation(prompt, skills)
     if call is None:
         return None
@@ -119,6 +121,19 @@ def call_command(
         agent, skill = starts.name, skill.model_copy(update={"agent": "", "apart": False})
     model = read_model(skill.model, []) if skill.model else None
     return ExpandedPrompt(expand(replace(call, skill=skill), place), agent, None if model == "inherit" else model)
+
+
+def _find_workflow(prompt: str, agent: str | None, skills: Skills, catalogue: Catalogue) -> ExpandedPrompt | None:
+    """Find the workflow that a prompt calls, unless a command has its name. Raises `ConfigurationError`."""
+    match = _CALL.fullmatch(prompt.rstrip())
+    definition = catalogue.definitions.get(match[1]) if match and skills.find(match[1]) is None else None
+    if match is None or definition is None or definition.workflow is None:
+        return None
+    if agent not in (None, definition.name):
+        raise ConfigurationError(
+            f"/{match[1]} is a workflow, a type of its own; leave {agent} out, or begin with a space"
+        )
+    return ExpandedPrompt((match[2] or "").strip() or "{}", definition.name, None)
 
 
 def find_invocation(prompt: str, skills: Skills) -> SkillCall | None:
