@@ -10,7 +10,7 @@ from typing import Any
 
 from swarm import Job, Limits
 from tests.chaos.check.dump import Job as Left
-from tests.chaos.check.lives import end_of, entries_of
+from tests.chaos.check.lives import end_of, entries_of, prompt_of
 from tests.fleet import Fleet
 from tests.outside import storms
 from tests.rehearsal import RehearsalServer
@@ -78,18 +78,18 @@ def check_storm(work: Storm, left: Left, server: RehearsalServer) -> list[str]:
     paid, claims = 0, 0
     prompts: Counter[str] = Counter()
     for history in left.lives.values():
-        spec = entries_of(history, "started")[0]["spec"]
+        prompt = prompt_of(history)
         if entries_of(history, "advanced"):
             calls = [call["id"] for entry in entries_of(history, "advanced") for call in entry["calls"]]
             complaints += [f"{history.id} asked twice for {one}" for one, n in Counter(calls).items() if n > 1]
             continue
-        prompts[spec["prompt"]] += 1
+        prompts[prompt] += 1
         turns = len(entries_of(history, "assistant"))
         paid += turns
         claims += int(history.record.get("gen", 0))
-        late = "SLOW" in spec["prompt"]
+        late = "SLOW" in prompt
         if turns > 1 or (turns == 0 and not late):
-            complaints.append(f"{history.id} was paid {turns} times for {spec['prompt']}")
+            complaints.append(f"{history.id} was paid {turns} times for {prompt}")
     complaints += [
         f"{n} agents were told {prompt}"
         for prompt, n in prompts.items()

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.chaos.check.dump import History, Job
-from tests.chaos.check.lives import TERMINAL, calls_of, completed, end_of, entries_of, results_of
+from tests.chaos.check.lives import TERMINAL, calls_of, completed, end_of, entries_of, prompt_of, results_of
 from tests.chaos.check.verdict import Fault
 
 _TREE = re.compile(r"\bTREE((?:[ \t]+\w+=[\w.]+)+)")
@@ -99,8 +99,7 @@ def _check_outcomes(job: Job, expect_failed: int) -> Iterator[Fault]:
 
 def _is_meant(history: History) -> bool:
     """Whether an agent of a workflow was told to fail, or to be too slow."""
-    [first] = entries_of(history, "started")[:1]
-    return str(first["spec"]["prompt"]).startswith(("FAIL ", "SLOW "))
+    return prompt_of(history).startswith(("FAIL ", "SLOW "))
 
 
 def _check_answers(job: Job) -> Iterator[Fault]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -134,3 +135,10 @@ def _check_calls(history: History) -> Iterator[Fault]:
     if completed(history):
         for call in asked.keys() - ended.keys() - began.keys() - dropped:
             yield Fault("lost", "call", history.id, f"{call} ({asked[call]}) has no result")
+
+
+def prompt_of(history: History) -> str:
+    """The agent's task, also of one that was ended before it began."""
+    first = entries_of(history, "started")[:1]
+    spec = first[0]["spec"] if first else json.loads(history.record["spec"])
+    return str(spec["prompt"])
