@@ -144,11 +144,17 @@ rules:
 """
     lines = [json.dumps({"title": title}) for title in ("a", "bad", "odd", "d", "e")]
     (flows.workspace / "rows.jsonl").write_text("\n".join(lines))
-    job = start(flows, "survey", '{"path": "rows.jsonl"}', url=flows.rehearse(scenario).url)
+    server = flows.rehearse(scenario)
+    job = start(flows, "survey", '{"path": "rows.jsonl"}', url=server.url)
     view = job.wait(60)
     assert view.state == "completed", view.reason
     assert [one if isinstance(one, bool) else "refused" in one for one in view.data] == [True, True, False, True, True]
     assert sorted(agent.depth for agent in job.agents()) == [0, 1, 2, 2, 2, 2, 2]
+    # The part in which a row failed runs again, and in it only that row.
+    continuing = prepare_continuing(flows.swarm, view, retry_failed=True)
+    assert continuing.plan.reused == 1 + 4 and [call.tool for call in continuing.plan.calls] == ["MapRows"]
+    again = flows.swarm.place(continuing.prepared).wait(60)
+    assert again.agents == 3 and server.stats()["requests"] == 6 and again.data[0] is True, again.reason
     missing = start(flows, "survey", '{"path": "none.jsonl"}', url=flows.rehearse(scenario).url).wait(60)
     assert missing.state == "failed" and "none.jsonl is no file" in missing.reason
 
