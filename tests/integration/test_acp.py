@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from swarm.local.redis_server import stop_redis
 from tests.acp_editor import Editor, open_editor
 from tests.acp_lines import LineEditor, open_lines
 from tests.fleet import Fleet
@@ -285,6 +286,24 @@ async def refuse_bad_requests(editor: LineEditor) -> None:
     picture = {"type": "image", "data": "", "mimeType": "image/png"}
     refused = await editor.begin("session/prompt", sessionId=session, prompt=[picture])
     assert "'image'" in refused["error"]["message"]
+
+
+@pytest.mark.long
+def test_an_answer_that_is_given_while_redis_is_away_is_recorded_later(fleet: Fleet) -> None:
+    async def sit() -> None:
+        async with open_lines(fleet) as editor:
+            session = (await editor.call("session/new", cwd=str(fleet.workspace), mcpServers=[]))["sessionId"]
+            await editor.call("session/set_mode", sessionId=session, modeId="default")
+            turn = editor.prompt(session, "push it")
+            await editor.until("it asks", lambda: editor.asked)
+            await asyncio.to_thread(stop_redis, fleet.settings)
+            editor.reply(editor.asked[0], "reject_once")
+            await asyncio.to_thread(fleet.restart_redis)
+            assert (await turn)["result"] == {"stopReason": "end_turn"}
+            [question] = fleet.swarm.questions.of_job(session)
+            assert (question.state, question.answer) == ("answered", "deny")
+
+    asyncio.run(sit())
 
 
 @pytest.mark.long

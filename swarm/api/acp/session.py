@@ -9,13 +9,13 @@ import asyncio
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
 from swarm.api.acp import commands
 from swarm.api.acp.commands import find_command
-from swarm.api.acp.connection import EditorPeer, NoAnswer
+from swarm.api.acp.connection import EditorPeer, NoAnswer, describe_failure
 from swarm.api.acp.options import SessionOptions
 from swarm.api.acp.questions import ask_person, read_answer, tell_in_words
 from swarm.api.acp.requests import ToInitialize
@@ -326,12 +326,20 @@ class EditorSession:
             result = await self._peer.ask(asked.method, asked.params)
         except NoAnswer:
             return  # It stays open, here and for others.
-        if (found := read_answer(question, asked, result)) is not None:
+        if (found := read_answer(question, asked, result)) is None:
+            return
+        try:
             await self._answer(question.id, found.answer, mode=found.mode, always=found.always)
+        except Exception as error:
+            self._say(f"The answer was not recorded: {describe_failure(error, asked.method)['message']}")
+            # The next look asks again.
+            self._asking.pop(question.id, None)
 
     async def _answer(self, question_id: str, answer: str, **given: Any) -> None:
+        # The person has answered once, so the answer waits for an unavailable Redis.
+        call = replace(self._call, swarm=self._call.swarm.outlasting(self.job_id))
         try:
-            await _on_thread(partial(answer_question, self._call, question_id, answer, **given))
+            await _on_thread(partial(answer_question, call, question_id, answer, **given))
         except (QuestionClosed, UnknownQuestion) as error:
             self._say(str(error))
         except Refusal as error:
