@@ -20,7 +20,7 @@ _FORBIDDEN = frozenset({"authentication", "permission", "configuration"})
 
 def why_leave(history: HistoryState, failure: ModelFailed) -> SwitchReason | None:
     """Return the reason to ask another model after this failure; None to stay."""
-    if not history.spec or not history.spec.fallbacks or history.spec.batch:
+    if history.spec is None or history.spec.batch or not successors(history, history.spec):
         return None
     if failure.error_kind in _SILENT and (failure.permanent or history.unanswered >= TRIES):
         return "overloaded"

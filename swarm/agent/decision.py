@@ -48,12 +48,23 @@ class CallModel:
 
 
 @dataclass(frozen=True)
+class WantedModel:
+    """A person's choice of another model."""
+
+    id: str
+    model: str
+    """Its full id."""
+    by: str = ""
+
+
+@dataclass(frozen=True)
 class SwitchModel:
     """Ask another model from now on, if one can take over; else take the action `otherwise`."""
 
     reason: SwitchReason
     otherwise: Action
     why: str = ""
+    wanted: WantedModel | None = None
 
 
 @dataclass(frozen=True)
@@ -160,12 +171,14 @@ _OfEnd = RunCheck | Grade | AwaitGrader | Rest | End | Done
 Action = Begin | AwaitMail | _OfMind | _OfCalls | _OfEnd
 
 
-def next_action(history: History, bounds: ContextBounds | None = None) -> Action:
+def next_action(history: History, bounds: ContextBounds | None = None, chosen: WantedModel | None = None) -> Action:
     """Return the agent's next action. Pure: the same journal always gives the same action.
 
-    `bounds` limit the conversation's length; without them it is never cut.
+    `bounds` limit the conversation's length; without them it is never cut. `chosen` is a person's choice of a model.
     """
     action = _next_action(history, bounds)
+    if chosen is not None and chosen.id != history.chosen_id and isinstance(action, CallModel | SwitchModel):
+        return SwitchModel("chosen", action, chosen.by, chosen)
     if not isinstance(action, CallModel) or bounds is None:
         return action
     wanted = wants_compaction(history, bounds)
@@ -328,7 +341,7 @@ def _next_after_failure(history: History, failure: ModelFailed, bounds: ContextB
     assert history.spec is not None
     if failure.error_kind == TOO_LARGE and (cut := after_overflow(history, bounds)) is not None:
         return cut
-    if history.spec.fallbacks and (reason := _why_leave(history, failure)) is not None:
+    if (history.spec.fallbacks or history.switched) and (reason := _why_leave(history, failure)) is not None:
         stay = _fail(history, failure.error) if failure.permanent else _ask_again(history, failure)
         return SwitchModel(reason, stay, failure.error)
     if failure.permanent:

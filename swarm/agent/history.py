@@ -167,7 +167,11 @@ class History(HistoryState):
         self.context.overflows += entry.error_kind == TOO_LARGE
 
     def _take_switched(self, entry: Switched) -> None:
+        self.chosen_id = entry.asked or self.chosen_id
+        if entry.model == entry.was:
+            return
         self.switched, self.switched_in = entry, self.context.runs
+        self.chosen = entry.model if entry.reason == "chosen" else self.chosen
         if entry.reason in ("gone", "forbidden"):
             self.unusable.add(entry.was)
         self.failures = self.unanswered = 0
@@ -226,7 +230,7 @@ class History(HistoryState):
     def _take_replayed(self, _entry: Replayed) -> None:
         self.turns_elsewhere, self.warned, self.corrections = self.turns, set(), 0
         # A branch begins with the model of its own specification.
-        self.switched, self.unusable = None, set()
+        self.switched, self.unusable, self.chosen = None, set(), ""
         if self.final_answer_given:
             self.final_answer, self.final_answer_given = None, False
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from operator import not_
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from swarm.core.formats import Formatted
 
@@ -34,6 +35,8 @@ class Condition(BaseModel):
     """Wake when the reservations of others' calls fall to so many tokens and nano-dollars."""
     slot: bool = False
     """A requested slot: the agent's turn to use the model."""
+    model: bool = Field(default=False, exclude_if=not_)
+    """The wait is for the model, so another one ends it."""
     batch: str = ""
     """The name of a batched request whose reply is awaited."""
     until: float | None = None

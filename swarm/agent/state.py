@@ -198,6 +198,10 @@ class HistoryState:
     """The part of `failures` after which the server did not say when to ask again."""
     switched: Switched | None = None
     """The last change of the model, if any."""
+    chosen_id: str = ""
+    """Id of a person's last choice of a model that was considered."""
+    chosen: str = ""
+    """Full id of the model that a person chose, to which later runs return; empty: the specification's."""
     switched_in: int = 0
     """Number of the run in which it happened."""
     unusable: set[str] = field(default_factory=set)

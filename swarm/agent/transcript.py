@@ -133,10 +133,14 @@ class Narrator:
         )
 
     def _switched(self, entry: e.Switched) -> Item:
+        if entry.model == entry.was:
+            title = f"still asks {entry.model}, although {entry.why or 'a person'} chose another model"
+        else:
+            title = f"asks {entry.model} from now on, no longer {entry.was}: {_SWITCHES[entry.reason]}"
         passed = [f"{model} was passed over: {why}" for model, why in entry.passed_over.items()]
         return Item(
             kind="note",
-            title=f"asks {entry.model} from now on, no longer {entry.was}: {_SWITCHES[entry.reason]}",
+            title=title,
             aside="; ".join(filter(None, [entry.why, *passed])),
             level="doubt" if entry.reason in ("overloaded", "gone", "forbidden") else "",
             facts={"model": entry.model, "was": entry.was, "reason": entry.reason, "why": entry.why},

@@ -28,7 +28,7 @@ from swarm.client.messages import Delivery
 from swarm.client.swarm import Job, Swarm
 from swarm.core.errors import SwarmError
 from swarm.local.stack import has_worker
-from swarm.mailbox import MAX_BODY_BYTES, Message, position_of, render_mail
+from swarm.mailbox import MAX_BODY_BYTES, USER, Message, position_of, render_mail
 from swarm.store.external_events import KEEP_SECONDS, MAX_DATA_BYTES
 
 _SHOWN_NAMES = 20
@@ -56,6 +56,9 @@ def send(
     review: Annotated[
         bool, typer.Option("--review", help="Add the unresolved review comments of its pull request.")
     ] = False,
+    model: Annotated[
+        str | None, typer.Option("--model", metavar="MODEL", help="Have it ask this model from now on.")
+    ] = None,
     wait_reply: Annotated[bool, typer.Option("--wait-reply", help="Wait for the reply, and print it.")] = False,
     timeout: Annotated[
         float | None,
@@ -75,10 +78,16 @@ def send(
 
     if review and (to is not None or job is not None):
         raise typer.BadParameter("the job's first agent gets the comments; name only the job", param_hint="--review")
+    if model is not None and text is None and not review:
+        with open_swarm() as swarm:
+            _choose_model(swarm, *_find_receiver(swarm, target, to, job), model)
+        return
     usage, given = "say something: swarm send AGENT TEXT", "" if review and text is None else None
     body = given if given is not None else read_text(text, name="TEXT", usage=usage, max_bytes=MAX_BODY_BYTES)
     with open_swarm() as swarm:
         found, receiver = _find_receiver(swarm, target, to, job)
+        if model is not None:
+            _choose_model(swarm, found, receiver, model)
         delivery = found.send_review(body) if review else found.deliver(receiver, body)
         _note_delivery(delivery, swarm)
         described: dict[str, Any] = {"job_id": found.id, **delivery.model_dump(), "message_id": delivery.id}
@@ -91,6 +100,12 @@ def send(
         print_result(described["reply"]["body"])
     else:
         print_line(delivery.id)
+
+
+def _choose_model(swarm: Swarm, job: Job, receiver: str, model: str) -> None:
+    for one in job.find_receivers(receiver):
+        swarm.choose_model(one.id, model, by=USER)
+        print_note(f"{one.name} asks {model} from its next request on")
 
 
 def _find_receiver(swarm: Swarm, target: str, to: str | None, job: str | None) -> tuple[Job, str]:

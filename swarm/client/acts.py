@@ -189,6 +189,17 @@ def compact_agent(
     return call.swarm.agent(agent)
 
 
+@ACTS.post("/agents/{agent}/model", "send")
+def choose_model(
+    call: Invocation,
+    agent: AgentId,
+    model: Annotated[Words, Field(description="An alias, a full id, or VENDOR:MODEL.")],
+) -> AgentView:
+    """Have an agent ask another model from its next request on. The conversation stays; one that waits for its model continues at once."""
+    call.swarm.choose_model(agent, model, by=call.by)
+    return call.swarm.agent(agent)
+
+
 @ACTS.post("/questions/{question}/answer", "answer")
 def answer_question(
     call: Invocation,

@@ -189,6 +189,7 @@ class Swarm(_OnThread):
     answer = _on_thread(client.Swarm.answer)
     cancel = _on_thread(client.Swarm.cancel)
     compact = _on_thread(client.Swarm.compact)
+    choose_model = _on_thread(client.Swarm.choose_model)
     event = _on_thread(client.Swarm.event)
     workers = _on_thread(client.Swarm.workers)
     maps = _on_thread(client.Swarm.maps)

@@ -75,7 +75,7 @@ class Messages:
 
     def deliver(self, to: str, text: str, *, reply_to: str = "", token: str = "") -> Delivery:
         """Send like `send`, and return who did and did not get the message. Within an hour, a repeat with its token is not sent again."""
-        receivers = self._find_receivers(to)
+        receivers = self.find_receivers(to)
         outgoing = OutgoingMessage(
             job=self.id,
             sender=self.id,
@@ -95,7 +95,8 @@ class Messages:
             ids |= self._send_part(named, part, left_out, reached=bool(ids) or not is_last)
         return Delivery(receivers=ids, names=[one.name for one in receivers if one.id in ids], left_out=left_out)
 
-    def _find_receivers(self, to: str) -> list[Receiver]:
+    def find_receivers(self, to: str) -> list[Receiver]:
+        """Return the agents of an id or a name, or of `*`. Raises `MessageRefused`."""
         try:
             return self._store.mail.directory(self.id).find(to, self.id)
         except MessageRefused:

@@ -27,8 +27,10 @@ from swarm.client.messages import Mailbox
 from swarm.client.order import MapOrder, Order, takes
 from swarm.core.errors import ConfigurationError
 from swarm.core.log import EventLog
+from swarm.core.plain import clean_text
 from swarm.core.records import AgentView, JobView, ListedState
 from swarm.core.settings import Settings, load_settings
+from swarm.core.usage import Usage
 from swarm.mailbox import USER
 from swarm.objects import open_shared_objects
 from swarm.permissions.ceiling import UNLIMITED, Ceiling, Privileges
@@ -248,7 +250,32 @@ class Swarm:
         if len(focus.encode()) > MAX_FOCUS_BYTES:
             raise ConfigurationError(f"the focus has more than {MAX_FOCUS_BYTES:,} bytes; shorten it")
         wanted = json.dumps({"id": secrets.token_hex(8), "focus": focus})
-        return self.store.agents.want_summary(agent_id, wanted)
+        return self.store.agents.want(agent_id, "summary", wanted)[0]
+
+    def choose_model(self, agent_id: str, model: str, *, by: str = "") -> str:
+        """Have an agent ask another model from its next request on, for good; one that waits for its model continues at once.
+
+        The name can be an alias. Returns the agent's state before. Raises `UnknownAgent`, `AgentCancelled`, `ConfigurationError` and
+        `BeyondCeiling`.
+        """
+        from swarm.models.catalogue import cost_usd, resolve_model
+
+        self.hold_job(self.store.agents.get(agent_id).job_id)
+        spec, prices = self.store.agents.spec(agent_id), self.settings.prices_file
+        if not model.strip() or "," in model:
+            raise ConfigurationError(f"{model!r} is not a model: name one, for example sonnet or openai:gpt-6")
+        if not spec.definition.asks_model or spec.batch:
+            raise ConfigurationError(f"{agent_id} ({spec.definition.name}) asks no model whose name could change")
+        full = resolve_model(model, default=model, parent=spec.model, prices_file=prices)
+        if spec.limits.budget_usd is not None and cost_usd(full, Usage(), prices_file=prices) is None:
+            raise ConfigurationError(
+                f"no price is known for the model {full}, so the job's budget cannot be kept; "
+                "add its price to the file that SWARM_PRICES_FILE names"
+            )
+        wanted = json.dumps({"id": secrets.token_hex(8), "model": full, "by": clean_text(by)})
+        state, effect = self.store.agents.want(agent_id, "model", wanted)
+        self.publish(effect)
+        return state
 
     def hold_job(self, job_id: str) -> None:
         """Raise `BeyondCeiling` for a job that could not start within the ceiling, because its writer directs it."""

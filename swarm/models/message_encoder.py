@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from swarm.models import Block, ModelRequest
+from swarm.models.request import holds_summary
 from swarm.models.vendors import Vendor
 
 encode_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
@@ -67,7 +68,7 @@ class MessageEncoder(ABC):
         if request.messages is not self._messages:
             self._messages, self._count, self._settled = request.messages, 0, bytearray()
         fresh = [
-            b",".join(map(encode, self._message(message["role"], blocks_of(message["content"]))))
+            b",".join(map(encode, self._message(_role_of(message), blocks_of(message["content"]))))
             for message in self._messages[self._count :]
         ]
         if not fresh:
@@ -86,6 +87,11 @@ class MessageEncoder(ABC):
         if kept is None or kept["name"] != self._name or kept.get("wire", "chat") != self.wire:
             return None
         return kept["item"]
+
+
+def _role_of(message: dict[str, Any]) -> str:
+    """The role of a message here: the summary of another vendor's server stands in a reply, and is the user's text for the model."""
+    return "user" if holds_summary([message]) else str(message["role"])
 
 
 def blocks_of(content: str | list[Block]) -> list[Block]:

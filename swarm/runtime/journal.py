@@ -69,6 +69,8 @@ class Journal:
         """Unread messages in the mailbox, as of the last write."""
         self.wanted = claim.wanted
         """The conversation summary that a person wants, as JSON, as of the last write."""
+        self.chosen = claim.chosen
+        """The model that a person wants, as JSON, as of the last write."""
         self._held: list[Entry] = []
         self._beside_held: Beside = {}
         self._last: Entry | None = None
@@ -146,6 +148,7 @@ class Journal:
         self.full = appended.full
         self.unread = self.unread if appended.unread is None else appended.unread
         self.wanted = self.wanted if appended.wanted is None else appended.wanted
+        self.chosen = appended.chosen or self.chosen
         if reservation is not None:
             self.share.slot = appended.slot
         for entry in entries:

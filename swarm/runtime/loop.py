@@ -7,6 +7,7 @@ that dies here costs at most its current step. Capabilities of some agents are `
 from __future__ import annotations
 
 import errno
+import json
 import socket
 import time
 from collections.abc import Callable, Sequence
@@ -30,6 +31,7 @@ from swarm.agent.decision import (
     SpawnAgents,
     SwitchModel,
     Wait,
+    WantedModel,
     next_action,
 )
 from swarm.agent.entries import Finished, ToolFinished
@@ -150,7 +152,9 @@ class Loop:
 
     def _next(self) -> Action:
         segment = self.segment
-        action = next_action(self.history, self.parts.model_call.bounds())
+        wanted = self.journal.chosen
+        chosen = WantedModel(**json.loads(wanted)) if wanted else None
+        action = next_action(self.history, self.parts.model_call.bounds(), chosen)
         if self.spec.max_seconds is not None:
             action = keep_to_time(segment, action)
         if isinstance(action, RunTools | SpawnAgents | SendMessages | Wait) and is_out_of_time(segment):
@@ -240,7 +244,8 @@ class Loop:
     def _switch(self, action: SwitchModel) -> Outcome | None:
         from swarm.runtime.switching import switch
 
-        return None if switch(self.parts, action) else self._do(action.otherwise)
+        instead = switch(self.parts, action)
+        return None if instead is None else self._do(instead)
 
     def _take_mail_between_turns(self) -> bool:
         # Mail that does not fit into one turn stays in the mailbox for the next ones.
@@ -254,7 +259,7 @@ class Loop:
     def _wait_until(self, moment: float) -> Waits | None:
         wait = moment - self.segment.claim.now()
         if wait > WAIT_IN_PLACE_SECONDS:
-            return self._park(Condition(until=moment))
+            return self._park(Condition(until=moment, model=True))
         if wait > 0:
             with self.stop.waiting():
                 self.stop.event.wait(wait)

@@ -104,7 +104,7 @@ class ModelCall:
 
     def bounds(self) -> ContextBounds | None:
         """Size limits of the conversation, and the wanted summary; None before the first reply, and for who cuts it by itself."""
-        if self._history.last is None or self._spec.definition.harness is not None:
+        if not self._history.turns or self._spec.definition.harness is not None:
             return None
         wanted, prices, model = self._journal.wanted, self._settings.prices_file, self.share.model
         sizes = self.facts.sizes(model)

@@ -10,7 +10,7 @@ import json
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from swarm.agent.entries import Entry, Finished, Grading, Spawned, encode_entry
 from swarm.agent.journaled import Condition
@@ -43,6 +43,8 @@ from swarm.store.values import (
 )
 
 log = EventLog("swarm.store")
+_ALWAYS_TOLD = 17
+"""Length of the answer of a claim of an agent for which no person chose a model."""
 _FEW = 20
 """Number of agents above which only the records of those that have ended are read."""
 _PAGE = 500
@@ -161,6 +163,7 @@ class AgentStore:
                     documents=json.loads(answer[13] or "{}"),
                     slot=read_held(answer[14], answer[12]),
                     wanted=answer[15],
+                    chosen=answer[17] if len(answer) > _ALWAYS_TOLD else "",
                 )
                 if older := answer[16]:
                     # Before an entry of today's format, which older workers cannot read.
@@ -322,14 +325,17 @@ class AgentStore:
             raise AgentCancelled(by[0])
         return Signals(*answer[1:])
 
-    def want_summary(self, agent_id: str, wanted: str) -> str:
-        """Record a person's request for a summary, `wanted` as JSON. Returns the agent's state. Raises `UnknownAgent`, `AgentCancelled`."""
-        answer = self._keyspace.run("want_summary", agent_id, wanted)
+    def want(self, agent_id: str, what: Literal["summary", "model"], wanted: str) -> tuple[str, Signals]:
+        """Record a person's request for a summary or another model, `wanted` as JSON.
+
+        Returns the agent's state before it. Raises `UnknownAgent`, `AgentCancelled`.
+        """
+        answer = self._keyspace.run(f"want_{what}", agent_id, wanted)
         if answer[0] == "unknown":
             raise no_agent(agent_id)
         if answer[0] == "cancelled":
             raise AgentCancelled(agent_id)
-        return str(answer[1])
+        return str(answer[1]), Signals(*answer[2:])
 
 
 def _clock_from(now: float) -> Callable[[], float]:

@@ -36,6 +36,8 @@ from swarm.store.values import UNBOUNDED, Appended, Claim, Signals
 _PAGE = 500
 """Entries fetched at a time."""
 _LAST_PAGE = 100
+_WITHOUT_CHOICE = 6
+"""Most parts of the answer of an append for whose agent no person chose a model."""
 _CUT = re.compile(r'^\{[^{}]{0,200}"kind": ?"compacted"')
 
 
@@ -233,7 +235,8 @@ class JournalStore:
             return Appended(None, Signals())
         slot = None if reservation is None else read_slot(reservation.limit_class, answer[4])
         full: Any = answer[5] if len(answer) > 5 else ""
-        return Appended(int(answer[1]), Signals(publish=answer[2]), answer[3], slot, full)
+        chosen = answer[6] if len(answer) > _WITHOUT_CHOICE else ""
+        return Appended(int(answer[1]), Signals(publish=answer[2]), answer[3], slot, full, chosen)
 
     def _encode(self, entries: Sequence[Entry]) -> tuple[list[str], str, str]:
         """Return the entries as JSON, and hash and text of the prefix that one of them names."""

@@ -66,6 +66,8 @@ class Claim:
     """The prefix of the agent's requests, if others wait for its first reply to begin."""
     wanted: str = ""
     """The conversation summary that a person wants, as JSON."""
+    chosen: str = ""
+    """The model that a person wants, as JSON."""
 
     def now(self) -> float:
         """The server's time in Unix seconds; every decision uses it, because a worker's clock may be wrong."""
@@ -202,6 +204,8 @@ class Appended:
     """The answer to the request for a slot; None if there was none, or it was not looked up."""
     full: Literal["", "agent", "job"] = ""
     """The owner of journals without room for further turns."""
+    chosen: str = ""
+    """The model that a person wants, as JSON."""
 
 
 @dataclass(frozen=True)

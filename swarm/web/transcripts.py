@@ -21,7 +21,7 @@ MOST_ENTRIES = 500
 _MOST_BYTES = 2_000_000
 """Size limit of one page, before its texts are cut."""
 _SHOWN_MAIL = 500
-_SPEC = ("prompt", "model", "mode", "workspace", "folders", "network", "name", "role", "limits")
+_SPEC = ("prompt", "model", "fallbacks", "mode", "workspace", "folders", "network", "name", "role", "limits")
 
 
 def read_agent(swarm: Swarm, agent_id: str) -> dict[str, Any]:

@@ -6,16 +6,21 @@ Tests of swarm/agent/chains.py, swarm/runtime/switching.py, swarm/store/lua/swit
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 
 from swarm import Job
-from swarm.agent.entries import Assistant, Entry, ModelFailed, Switched
+from swarm.agent.entries import Assistant, Compacted, Entry, ModelFailed, Switched
 from swarm.agent.transcript import tell
 from swarm.client.event_feed import stream
+from swarm.core.errors import ConfigurationError
+from swarm.models.facts import NO_FACTS, ModelFacts, name_at
 from swarm.models.router import AnyModel
 from swarm.replay.check import check_requests
 from swarm.replay.past import read_past
+from swarm.store.spending import ModelStore
 from swarm.streaming.events import Notice
 from swarm.telemetry.spans import Fold
 from tests.fleet import Fleet
@@ -125,6 +130,64 @@ def test_a_next_run_asks_the_first_model_again(at_work: Fleet) -> None:
     switches = [(FIRST, SECOND, "forbidden"), (SECOND, FIRST, "new run")]
     assert _switches(_entries(at_work, job)) == switches
     assert at_work.swarm.store.agents.get(job.view().root_id).model == FIRST
+
+
+def test_a_person_changes_the_model_of_an_agent_that_waits_for_it(at_work: Fleet) -> None:
+    away = f"name: away\nfaults: [{{kind: '529', when: {{model: '{FIRST}', turn: '1'}}, retry_after: 3000}}]\n{WORKS}"
+    job = _run(at_work, away, model=FIRST)
+    root = job.view().root_id
+    at_work.wait_state(root, "parked")
+    command = [sys.executable, "-m", "swarm", "send", root, "--model", SECOND]
+    told = subprocess.run(command, env=at_work.environment(), capture_output=True, text=True, check=True)
+    assert f"asks {SECOND} from its next request on" in told.stderr
+    assert job.wait(60).state == "completed"
+    entries = _entries(at_work, job)
+    assert _switches(entries) == [(FIRST, SECOND, "chosen")]
+    assert [one.model for one in entries if isinstance(one, Assistant)] == [FIRST, SECOND, SECOND]
+    # It lasts, until a person chooses again; what was kept from the second model comes back to the first.
+    at_work.swarm.choose_model(root, FIRST, by="me")
+    job.send(root, "and again")
+    wait_for("its next run", lambda: job.view().turns == 4 and job.view().ended, 30)
+    entries = _entries(at_work, job)
+    assert _switches(entries)[1:] == [(SECOND, FIRST, "chosen")]
+    assert {check.outcome for check in check_requests(read_past(at_work.swarm.store, job.id))} == {"same"}
+    with pytest.raises(ConfigurationError, match="is not a model: name one"):
+        at_work.swarm.choose_model(root, f"{FIRST}, {SECOND}")
+
+
+def test_the_old_model_summarizes_what_the_chosen_one_cannot_hold(at_work: Fleet) -> None:
+    reads = """
+name: long
+rules:
+  - {when: {summarizing: true}, reply: {text: 'in short: the notes were read'}}
+  - {when: {last_text: 'and again'}, reply: {text: done}}
+  - {when: {turn: '0-2'}, reply: {tools: [{name: Read, input: {file_path: notes.txt}}]}}
+  - {when: {turn: 3}, reply: {tools: [{name: Bash, input: {command: "until [ -e go ]; do sleep 0.05; done"}}]}}
+  - {reply: {text: done}}
+"""
+    server = at_work.rehearse(reads)
+    at_work.workspace.joinpath("notes.txt").write_text("a line of the notes that is long enough\n" * 900)
+    job = at_work.swarm.submit(
+        "read the notes", workspace=at_work.workspace, base_url=server.url, model=FIRST, mode="bypassPermissions"
+    )
+    root, facts = job.view().root_id, ModelStore(at_work.swarm.store.keyspace)
+    facts.add_facts(name_at(SECOND, server.url), ModelFacts(window=48_000), first=NO_FACTS)
+    facts.add_facts(name_at(THIRD, server.url), ModelFacts(window=4_000), first=NO_FACTS)
+    wait_for("its third turn", lambda: job.view().turns == 4 or None, 30)
+    at_work.swarm.choose_model(root, THIRD)
+    (at_work.workspace / "go").touch()
+    assert job.wait(60).state == "completed"
+    [stays] = [one for one in _entries(at_work, job) if isinstance(one, Switched)]
+    assert (stays.model, stays.was) == (FIRST, FIRST) and "is too small" in stays.passed_over[THIRD]
+    at_work.swarm.choose_model(root, SECOND)
+    job.send(root, "and again")
+    wait_for("its next run", lambda: job.view().turns == 6 and job.view().ended, 30)
+    later = [one for one in _entries(at_work, job) if isinstance(one, Compacted | Switched | Assistant)][-3:]
+    assert [(one.kind, one.model) for one in later] == [
+        ("compacted", "claude-haiku-5-5"),
+        ("switched", SECOND),
+        ("assistant", SECOND),
+    ]
 
 
 def test_a_child_has_its_parents_model_of_then_and_its_chain(at_work: Fleet) -> None:

@@ -94,6 +94,7 @@ BOUNDED = (
     "retry_map",
     "send_message",
     "compact_agent",
+    "choose_model",
     "answer_question",
     "send_review",
     *OF_TRIGGERS,

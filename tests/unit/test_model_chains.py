@@ -5,19 +5,23 @@ Tests of swarm/agent/chains.py, swarm/agent/decision.py, swarm/agent/needs.py, s
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from swarm.agent.chains import TRIES, successors
-from swarm.agent.decision import CallModel, End, SwitchModel, next_action
+from swarm.agent.decision import CallModel, End, SwitchModel, WantedModel, next_action
 from swarm.agent.entries import Assistant, Entry, Finished, Mail, ModelFailed, Prompt, Resumed, Started, Switched
 from swarm.agent.history import History, fold
 from swarm.agent.needs import needs_of, with_model
 from swarm.agent.spec import AgentSpec
 from swarm.definitions.markdown import read_markdown
 from swarm.definitions.model import AgentDefinition
-from swarm.models import Usage
+from swarm.models import ModelRequest, Usage
+from swarm.models.codecs import codec
+from swarm.models.request import build_request, unmarked
+from swarm.models.vendors import Vendor
 
 SPEC = AgentSpec(
     agent_id="agent-0000000000000000",
@@ -136,3 +140,48 @@ def test_a_chain_of_things_that_are_no_names_is_refused(tmp_path: Path) -> None:
     file.write_text("---\nname: x\ndescription: X.\nmodel: [1, 2]\n---\nDo.\n")
     [problem] = read_markdown(file).problems
     assert "`model` is a list, not a model" in problem.message
+
+
+@pytest.mark.parametrize("wire", ["chat", "responses"])
+def test_another_vendors_model_reads_the_summary_that_a_server_made(wire: str) -> None:
+    block = {"type": "compaction", "content": "in short: it was read", "encrypted_content": "x"}
+    messages = [
+        {"role": "assistant", "content": [block]},
+        {"role": "user", "content": [{"type": "text", "text": "go on"}]},
+    ]
+    vendor = Vendor("ours", "https://llm.example.org/v1")
+    request = ModelRequest(model="ours:m", system="", messages=messages)
+    body = json.loads(codec(wire).encoder(vendor, "m").encode(request, max_output=100))
+    sent = body["messages"] if wire == "chat" else body["input"]
+    assert [one["role"] for one in sent] == ["user", "user"] and "in short: it was read" in json.dumps(sent[0])
+
+
+def test_a_detour_leaves_what_the_first_model_is_sent_as_it_would_have_been() -> None:
+    thought = {"type": "thinking", "thinking": "hm", "signature": "sig"}
+    foreign = {"type": "thinking", "thinking": "other", "signature": "", "vendor": {"name": "b-1", "item": {}}}
+    said = {"type": "text", "text": "done", "vendor": {"name": "b-1", "item": {"id": "1"}}}
+    history = _after(Assistant(content=[thought, {"type": "text", "text": "first"}], stop_reason="max_tokens"))
+    history.apply(Prompt(text="go on"))
+    before = build_request(ModelRequest(model="a-1", system="s", messages=history.messages), max_output=100)
+    for entry in (
+        Switched(model="b-1", was="a-1", reason="gone"),
+        Assistant(content=[foreign, said], stop_reason="max_tokens"),
+        Prompt(text="go on"),
+        Switched(model="a-1", was="b-1", reason="chosen"),
+    ):
+        history.apply(entry)
+    after = build_request(ModelRequest(model="a-1", system="s", messages=history.messages), max_output=100)
+    plain = [[unmarked(block) for block in one["content"]] for one in before["messages"]]
+    assert [[unmarked(block) for block in one["content"]] for one in after["messages"]][: len(plain)] == plain
+    assert after["messages"][len(plain)]["content"] == [{"type": "text", "text": "done"}]
+    assert history.messages[-2]["content"] == [foreign, said], "the journal keeps all of it"
+
+
+def test_a_persons_choice_comes_before_the_next_request_once() -> None:
+    chosen = WantedModel("x", "z-1", "me")
+    action = next_action(_after(), chosen=chosen)
+    assert action == SwitchModel("chosen", CallModel(), "me", chosen)
+    refused = _after(Switched(model="a-1", was="a-1", reason="chosen", asked="x", passed_over={"z-1": "too small"}))
+    assert next_action(refused, chosen=chosen) == CallModel() and refused.switched is None
+    done = _after(Switched(model="z-1", was="a-1", reason="chosen", asked="x"))
+    assert next_action(done, chosen=chosen) == CallModel() and done.chosen == "z-1"

@@ -1,7 +1,7 @@
 -- An agent's basic operations: its journal, its mail, waking it, and checking that a write is its owner's.
 
 -- Wait conditions of a parked agent, besides its children and the time.
-agents.WAITS = { 'wait_mode', 'wait_mail', 'wait_tasks', 'wait_question', 'wait_tokens', 'wait_cost', 'wait_batch', 'idle' }
+agents.WAITS = { 'wait_mode', 'wait_mail', 'wait_tasks', 'wait_question', 'wait_tokens', 'wait_cost', 'wait_batch', 'wait_model', 'idle' }
 
 -- Remove a parked agent from the lists of waiting agents.
 function agents.stop_waiting(id, job)

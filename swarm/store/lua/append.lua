@@ -9,12 +9,13 @@
 --   reported        JSON: the calls whose side requests these entries report; '' for none
 --   digest, prefix  hash and JSON of the prefix that a `started` entry names; '' for none, or for a known text
 --   most            JSON: the MiB from which the agent's journal, and all of its job, count as full
--- Returns {'ok', unread messages, publish, a person's request for a summary as JSON or '', the answer of `ask_for_slot`, 'agent' | 'job' if that has no room} | {'document'}: repeat with the text | {'repeat'} | {'stale'} | {'cancelled'}
+-- Returns {'ok', unread messages, publish, a person's request for a summary as JSON or '', the answer of `ask_for_slot`, 'agent' | 'job' if that has no room, the model that a person wants as JSON if any} | {'document'}: repeat with the text | {'repeat'} | {'stale'} | {'cancelled'}
 step('append', function(id, gen, number, activity, counters, settle, said, call, reservation, next_call, reported, digest, prefix, most, entries)
   number = tonumber(number)
   local refused = agents.refusal(id, gen, { running = true }, number, #entries)
   if refused then return { refused } end
-  local job, unread, wanted, had, model, rehearsed = fields(id, 'job', 'unread', 'wanted_summary', 'journal_bytes', 'model', 'rehearsed')
+  local job, unread, wanted, had, model, rehearsed, chosen =
+    fields(id, 'job', 'unread', 'wanted_summary', 'journal_bytes', 'model', 'rehearsed', 'wanted_model')
   if digest ~= '' and not documents.refer(job, digest, prefix) then return { 'document' } end
   local told = { 'activity', activity, 'active', NOW, 'next_call', next_call }
   if said ~= '' then told[7], told[8] = 'said', said end
@@ -30,5 +31,6 @@ step('append', function(id, gen, number, activity, counters, settle, said, call,
   if changed then emit(job, 'progress', id, 'activity', activity) end
   local own, whole = unpack(cjson.decode(most))
   local full = mine >= own * 2^20 and 'agent' or all >= whole * 2^20 and 'job' or nil
+  if chosen then return { 'ok', count(unread), publish, wanted or '', slot, full or '', chosen } end
   return { 'ok', count(unread), publish, wanted or '', slot, full }
 end, { list_after = 14 })

@@ -5,7 +5,7 @@
 --   definitions or '', the job's permissions (rules, seconds for questions, rules added since), start of
 --   its first segment, the prefix that its first reply opens for others or '',
 --   JSON {name: digest} of the job's other documents, or '', its slot as JSON or '', the summary that a person wants as JSON or '',
---   its needs as JSON if they have an older format than this library, or ''}
+--   its needs as JSON if they have an older format than this library, or '', the model that a person wants as JSON if any}
 --   | {'refused', state} | {'capped'}
 --   | {'unknown'} | {'wants'}: check its needs first | {'contradicted'}: the record differs from the message; nothing was claimed
 
@@ -16,11 +16,11 @@ end
 
 local function granted(id, job, gen, spec, unread, length, started)
   local deadline, definitions, rules, seconds, carried = job_fields(job, 'deadline', 'definitions', 'rules', 'ask_seconds', 'carried')
-  local opens, wanted, wants = fields(id, 'opens', 'wanted_summary', 'wants')
+  local opens, wanted, wants, chosen = fields(id, 'opens', 'wanted_summary', 'wants', 'wanted_model')
   return { 'ok', tonumber(gen), spec, deadline or '', count(unread), count(length), string.format('%.6f', NOW), definitions or '',
     rules or '', seconds or '0', redis.call('LRANGE', job_key(job, 'rules'), 0, -1), tostring(started or NOW),
     opens or '', carried or '', governor.slot_of(id), wanted or '',
-    is_older(wants or '') and field(id, 'needs') or '' }
+    is_older(wants or '') and field(id, 'needs') or '', chosen }
 end
 
 local function contradicts(id, told)

@@ -1,6 +1,6 @@
 -- Release the process until a condition holds, unless it holds already.
 -- Each step that can make a condition true checks the same keys, so no wake-up is lost.
---   condition  JSON {children?, tasks?, mode?, mail?, until?, rest?, said?, question?, ask?, further?, budget?, batch?, slot?}
+--   condition  JSON {children?, tasks?, mode?, mail?, until?, rest?, said?, question?, ask?, further?, budget?, batch?, slot?, model?}
 --     children, mode  wait for the end or idleness of these agents: 'all' of them or 'any'
 --     tasks, mode     wait for the completion of these board tasks: 'all' of them or 'any'
 --     mail            wait for 'any' message, or 'talk': one not written by the runtime
@@ -9,6 +9,7 @@
 --                     with its last text (`said`), unless a suitable board task is offered to it first
 --     budget          wait until current calls are settled; [tokens, cost] that must then be left: budgets_common.lua
 --     slot            wait for the requested slot: governor_common.lua
+--     model           wait until the model may be asked again: a person's choice of another one ends the wait
 --     batch           wait for the reply to a batched request: lots_common.lua
 --     question, ask   wait for the answer to a question; this step asks it unless it was asked before: questions_common.lua
 --     further         the same for further questions, {question, ask} each; one answer is enough
@@ -92,6 +93,7 @@ step('park', function(id, gen, number, entry, condition)
     -- A wait for another agent's first reply is limited in time.
     if sharing.waits_for_prefix(id, job) then wait['until'] = math.min(wait['until'] or math.huge, NOW + 2 * sharing.GATE_SECONDS) end
   end
+  if wait.model then redis.call('HSET', agent_key(id), 'wait_model', '1') end
   if wait.batch then redis.call('HSET', agent_key(id), 'wait_batch', wait.batch, 'activity', 'waiting for its batch') end
   redis.call('DEL', await_key(id))
   if #alive > 0 then redis.call('SADD', await_key(id), unpack(alive)) end

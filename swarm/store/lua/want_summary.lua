@@ -8,3 +8,15 @@ step('want_summary', function(id, wanted)
   redis.call('HSET', agent_key(id), 'wanted_summary', wanted)
   return { 'ok', state }
 end)
+
+-- Record the model that a person wants an agent to ask from its next request on. An agent that waits for its model continues at once.
+--   wanted  JSON {id, model, by}; a later one replaces it
+-- Returns {'ok', state, publish} | {'unknown'} | {'cancelled'}
+step('want_model', function(id, wanted)
+  local state, waits, asks = fields(id, 'state', 'wait_model', 'asks')
+  if not state then return { 'unknown' } end
+  if state == 'cancelled' then return { 'cancelled' } end
+  redis.call('HSET', agent_key(id), 'wanted_model', wanted)
+  if state == 'parked' and (waits or asks) then agents.wake(id, 'model') end
+  return { 'ok', state, publish }
+end)

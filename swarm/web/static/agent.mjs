@@ -7,7 +7,7 @@ import { Panel } from "./panel.mjs";
 import { line, plain, reveal } from "./plain.mjs";
 import { QuestionBox } from "./question.mjs";
 import { go } from "./route.mjs";
-import { Cancel, Effects, Send } from "./steer.mjs";
+import { Cancel, ChooseModel, Effects, Send } from "./steer.mjs";
 import { Transcript } from "./transcript.mjs";
 import { findDiff, foldItems } from "./transcript_fold.mjs";
 import { pathTo } from "./tree.mjs";
@@ -66,6 +66,7 @@ const called = (agent) => (agent ? agent.name || agent.label : "");
 function Head({ agent, state, tree }) {
   useTick();
   const [ends, setEnds] = useState(false);
+  const [chooses, setChooses] = useState(false);
   const sums = tree.sums.get(agent.id);
   const now = serverNow();
   const delay = queueDelay(agent, now);
@@ -75,6 +76,7 @@ function Head({ agent, state, tree }) {
     <nav class="crumbs agent-crumbs" aria-label="Above this agent"><span class="only-narrow"><${Link} to=${back}>‹ Agents<//></span>
       ${pathTo(state.agents, agent.id).map((id) => html`<${Link} key=${id} to=${{ job: state.id, agent: id }}>${line(state.agents.get(id).label || "root", 40)}<//>`)}</nav>
     <div class="agent-title"><h2>${agent.name && html`<span class="agent-name">${plain(agent.name)}</span> `}${line(agent.label, 200) || agent.id}</h2>
+      ${!about.read_only && agent.model && html`<button type="button" class="btn btn-sm sw-plain" onClick=${() => setChooses(true)}>Model …</button>`}
       ${!about.read_only && sums?.alive > 0 && html`<button type="button" class="btn btn-sm sw-no" onClick=${() => setEnds(true)}>Cancel …</button>`}</div>
     <p class="agent-state"><${State} agent=${agent} /> ${told ? html`<span class="row-aside">${line(told, 300)}</span>` : null}</p>
     <dl class="facts facts-small">
@@ -84,6 +86,7 @@ function Head({ agent, state, tree }) {
       <${Fact} name="In the queue" title="Total time in the queue">${duration(delay)}<//>
       <${Fact} name="Since it began">${agent.started_at ? duration((agent.ended_at ?? now) - agent.started_at) : "–"}<//>
     </dl>
+    ${chooses && html`<${ChooseModel} agent=${agent} close=${() => setChooses(false)} />`}
     ${ends && html`<${Cancel} agent=${agent} sums=${sums} close=${() => setEnds(false)} />`}
   </header>`;
 }
@@ -96,7 +99,8 @@ function About({ detail, agent }) {
     ["Definition", agent.definition],
     ["Name", spec.name],
     ["Role", spec.role],
-    ["Model", spec.model],
+    ["Model", agent.model || spec.model],
+    ["Takes over", (spec.fallbacks ?? []).join(", ")],
     ["Mode", spec.mode],
     ["Workspace", spec.workspace],
     ["Folders", (spec.folders ?? []).join(", ")],

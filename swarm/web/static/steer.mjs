@@ -1,4 +1,4 @@
-// Acts on an agent: write to it, cancel it; and each message's effect: sent, then read in turn N.
+// Acts on an agent: write to it, choose its model, cancel it; and each message's effect: sent, then read in turn N.
 import { post } from "./api.mjs";
 import { clock, number } from "./format.mjs";
 import { html, useState } from "./html.mjs";
@@ -43,6 +43,31 @@ export function Effects({ agent }) {
   const own = agent.mail.filter((message) => message.sender_name === "user" && message.kind === "message").slice(-TOLD);
   if (!own.length) return null;
   return html`<ul class="effects" aria-label="Your last messages">${own.map((message) => html`<li key=${message.id}><q>${line(message.body, 60)}</q> <span class="aside">${clock(message.sent_at, serverNow())}</span> <${Effect} message=${message} /></li>`)}</ul>`;
+}
+
+/** Choose the model that the agent asks from its next request on. */
+export function ChooseModel({ agent, close }) {
+  const [model, set] = useState("");
+  const act = useAct();
+  const choose = (event) => {
+    event.preventDefault();
+    if (!model.trim() || act.busy) return;
+    act
+      .run(
+        () => post(`agents/${agent.id}/model`, { model: model.trim() }),
+        () => "Chosen for its next request",
+      )
+      .then((found) => found && close());
+  };
+  return html`<${Dialog} title="Another model?" close=${close}>
+    <form onSubmit=${choose}>
+      <p><b>${line(agent.label, 120)}</b> asks ${plain(agent.model)} now. Its conversation stays as it is.</p>
+      <label class="field field-wide">Model<input class="form-control form-control-sm" placeholder="sonnet, openai:gpt-6, ollama:qwen3 …" value=${model} onInput=${(event) => set(event.target.value)} /></label>
+      ${act.error && html`<${Failure} error=${act.error} />`}
+      <div class="buttons"><button type="submit" class="btn btn-sm btn-primary" disabled=${act.busy || !model.trim()}>Ask this model</button>
+        <button type="button" class="btn btn-sm sw-plain" onClick=${close}>Keep</button></div>
+    </form>
+  <//>`;
 }
 
 /** Ask for confirmation, with the number of agents that end. */
