@@ -53,7 +53,7 @@ class WantedModel:
 
     id: str
     model: str
-    """Its full id."""
+    """Full id of the model."""
     by: str = ""
 
 

@@ -133,7 +133,7 @@ def test_a_client_of_npm_starts_waits_writes_answers_and_cancels(npm: FromNpm, f
         return found["structuredContent"]
 
     tools = {tool["name"]: tool for tool in npm.call()["tools"]}
-    assert {"start_job", "choose_model"} <= tools.keys() and tools["get_job"]["annotations"]["readOnlyHint"]
+    assert {"start_job", "send_message"} <= tools.keys() and tools["get_job"]["annotations"]["readOnlyHint"]
     begun = do("start_job", prompt="count the files", title="A count")
     assert begun["title"] == "A count"
     found = npm.call("get_job", job=begun["id"], wait_seconds=40)

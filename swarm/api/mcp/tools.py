@@ -30,7 +30,7 @@ LEFT_OUT: dict[str, str] = {
     **dict.fromkeys(
         ("list_maps", "get_map", "get_results", "get_failures", "start_map", "retry_map", "cancel_map"), _COSTS
     ),
-    **dict.fromkeys(("compact_agent", "tell_event"), _COSTS),
+    **dict.fromkeys(("compact_agent", "choose_model", "tell_event"), _COSTS),
 }
 """Operations that are no tools, and why."""
 
