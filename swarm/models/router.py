@@ -70,7 +70,10 @@ class AnyModel:
     def limit_class(self, model: str) -> str:
         """Name the limits by this process's account and the kind of model."""
         found = split_model(model, self._settings.vendors)
-        return self._messages.limit_class(model) if found is None else limit_class(*found)
+        if found is None:
+            return self._messages.limit_class(model)
+        # The limits of a rehearsal are not those of the account.
+        return limit_class(self._other(found[0]).vendor, found[1])
 
     def summarizes(self, model: str) -> bool:
         """Whether the server takes `ModelRequest.summarize`: of the vendors, Anthropic's alone."""

@@ -43,7 +43,7 @@ class VendorModel:
 
     def __init__(self, settings: Settings, vendor: Vendor, *, rehearsing: bool = False) -> None:
         """With `rehearsing` a job named the server: it gets none of this process's credentials, and its redirects are not followed."""
-        self._settings, self._vendor, self._is_rehearsal = settings, vendor, rehearsing
+        self._settings, self.vendor, self._is_rehearsal = settings, vendor, rehearsing
         self._codec = codec(vendor.wire)
         self._clients: dict[int, Client] = {}
         self._built: dict[str, Built] = {}
@@ -62,7 +62,7 @@ class VendorModel:
             raise PermanentModelError(f"{request.model} writes no summaries of its own", kind="no_summary")
         encoder: MessageEncoder | None = request.kept.get(request.model)
         if encoder is None:
-            encoder = request.kept[request.model] = self._codec.encoder(self._vendor, name)
+            encoder = request.kept[request.model] = self._codec.encoder(self.vendor, name)
         try:
             body = encoder.encode(request, max_output=max_output(request.model, prices_file=self._settings.prices_file))
         except (TypeError, ValueError, KeyError) as error:
@@ -152,7 +152,7 @@ class VendorModel:
                 raise stream_failure(failure, **self._about(model))
             if not isinstance(whole, dict) or not reader.is_reply(whole):
                 raise unusable_failure(
-                    f"{self._vendor.url} answered with {kind or 'nothing'}, which is no reply of {self._codec.title}",
+                    f"{self.vendor.url} answered with {kind or 'nothing'}, which is no reply of {self._codec.title}",
                     **self._about(model),
                 )
             yield from reader.read(whole)
@@ -174,7 +174,7 @@ class VendorModel:
 
     def _about(self, model: str) -> dict[str, str]:
         aliases = describe_aliases(self._settings.prices_file)
-        return {"model": model, "provider": self._vendor.name, "aliases": aliases}
+        return {"model": model, "provider": self.vendor.name, "aliases": aliases}
 
     def _refusal(self, response: Response, model: str) -> ModelError:
         data = response.read()
@@ -194,7 +194,7 @@ class VendorModel:
         reason = str(error) or type(error).__name__
         if has_begun:
             return TransientModelError(f"the model's reply was cut off: {reason}", kind="cut")
-        where = f"{self._vendor.name} at {self._vendor.url}"
+        where = f"{self.vendor.name} at {self.vendor.url}"
         return TransientModelError(
             f"no connection to {where}: {reason}. Check the network and SWARM_VENDORS", kind="connection"
         )
@@ -206,22 +206,22 @@ class VendorModel:
     def _connect(self) -> Client:
         import httpx2
 
-        key = REHEARSAL_KEY if self._is_rehearsal else key_of(self._vendor)
-        if self._vendor.key and not key:
+        key = REHEARSAL_KEY if self._is_rehearsal else key_of(self.vendor)
+        if self.vendor.key and not key:
             raise PermanentModelError(
-                f"there is no key for {self._vendor.name}: set {self._vendor.key} where the workers run",
+                f"there is no key for {self.vendor.name}: set {self.vendor.key} where the workers run",
                 kind="authentication",
             )
         if not key.isascii() or not key.isprintable():
-            raise ConfigurationError(f"{self._vendor.key} holds a line break or another character that no key has")
+            raise ConfigurationError(f"{self.vendor.key} holds a line break or another character that no key has")
         silence = min(self._settings.silence_seconds, self._settings.request_timeout_seconds)
         timeout = httpx2.Timeout(self._settings.request_timeout_seconds, connect=CONNECT_TIMEOUT_SECONDS, read=silence)
         transport: dict[str, Any] = {"verify": certificates(), "follow_redirects": not self._is_rehearsal}
-        if is_loopback(self._vendor.url):
+        if is_loopback(self.vendor.url):
             # A proxy of the environment cannot reach this machine's loopback address.
             transport["trust_env"] = False
         headers = self._codec.sign(key)
-        client = httpx2.Client(base_url=self._vendor.url, headers=headers, timeout=timeout, **transport)
+        client = httpx2.Client(base_url=self.vendor.url, headers=headers, timeout=timeout, **transport)
         make_interruptible(client)
         if not self._is_rehearsal:
             record(client, self._settings)

@@ -289,17 +289,17 @@ class Endpoints:
         kind = fault.kind if fault else None
         record, end, keep, whole = exchange.record, format_chunk(b""), True, events
         if fault is not None and kind == "cut":
-            events = events[: max(3, len(events) // 2)]
+            events = _begin_of(events)
             record = replace(record, error="cut", usage=_charge_sent(record, whole, events))
             if fault.abrupt:  # otherwise the response ends as HTTP asks, and its connection is good for the next
                 end, keep = b"", False
         elif fault is not None and kind == "stream_error":
             text = fault.message or ERRORS["529"][2]
-            events = events[: max(3, len(events) // 2)]
+            events = _begin_of(events)
             record = replace(record, error="overloaded_error", usage=_charge_sent(record, whole, events))
             events = [*events, exchange.wire_format.break_off(text, record.request_id)]
         head = format_head(200, [*headers, ("transfer-encoding", "chunked")])
-        pieces: list[bytes] = events if kind == "slow" else [b"".join(events[:2]), b"".join(events[2:])]
+        pieces = events if kind == "slow" else [b"".join(events[:2]), b"".join(events[2:])]
         if fault is not None and kind == "slow":
             seconds += _SLOW_SECONDS if fault.seconds is None else fault.seconds
         return self._send_pieces(exchange.send, head, pieces, end, seconds, record) and keep
@@ -308,16 +308,21 @@ class Endpoints:
         self, send: Send, head: bytes, pieces: Iterable[bytes], end: bytes, seconds: float, record: RequestRecord
     ) -> bool:
         """Send the first piece at once, and spread the others evenly over `seconds`."""
-        first, *rest = pieces
-        send(head + format_chunk(first))
+        # An empty chunk would end the reply. Some formats have a single event for a short one.
+        chunks = [format_chunk(piece) for piece in pieces if piece]
+        if len(chunks) < 2:
+            self._ledger.record(record)
+            send(b"".join((head, *chunks, end)))
+            return True
+        first, *rest = chunks
+        send(head + first)
         for number, piece in enumerate(rest, start=1):
             if self._closing.wait(seconds / len(rest)):
                 return False
-            data = format_chunk(piece)
             if number == len(rest):
                 self._ledger.record(record)
-                data += end
-            send(data)
+                piece += end
+            send(piece)
         return True
 
     # -- errors -------------------------------------------------------------------------------------------
@@ -374,6 +379,11 @@ class Endpoints:
 def _scope(exchange: _HttpExchange, body: dict[str, Any]) -> str:
     """Scope of the cache: the model and the key."""
     return f"{body['model']}\0{exchange.request.api_key}"
+
+
+def _begin_of(events: list[bytes]) -> list[bytes]:
+    """The events of a reply that breaks off: half of them, with its beginning, and never the last one."""
+    return events[: max(min(3, len(events) - 1), len(events) // 2)]
 
 
 def _charge_sent(record: RequestRecord, whole: list[bytes], sent: list[bytes]) -> dict[str, int]:

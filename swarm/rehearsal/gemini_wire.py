@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from swarm.rehearsal.connection import RequestRefused
+from swarm.rehearsal.responses_wire import mark_cache
 from swarm.rehearsal.wire import cut_pieces, encode_json
 
 _KNOWN = {"contents", "systemInstruction", "tools", "toolConfig", "generationConfig", "safetySettings", "cachedContent"}
@@ -68,9 +69,7 @@ def read_gemini(body: Any, path: str) -> Any:
         "max_tokens": longest,
         "stream": found is not None and found[2] == "streamGenerateContent",
         "messages": list(_messages(body["contents"])),
-        # The vendor's prompt cache needs no marks.
-        "cache_control": {"type": "ephemeral"},
-        **({"system": system} if system else {}),
+        **mark_cache(system),
         **({"tools": list(map(_tool, tools))} if tools else {}),
         **({"tool_choice": {"type": "none"}} if mode == "NONE" else {}),
     }

@@ -32,6 +32,7 @@ _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _INCLUDE = "reasoning.encrypted_content"
 _PREFIXES = {"message": "msg_", "reasoning": "rs_", "function_call": "fc_", "function_call_output": "fc_"}
 _EFFORTS = (None, "none", "minimal", "low", "medium", "high", "xhigh")
+_INCOMPLETE = {"max_tokens": "max_output_tokens", "model_context_window_exceeded": "max_output_tokens"}
 
 Block = dict[str, Any]
 
@@ -56,20 +57,24 @@ def read_responses(body: Any) -> Any:
         "max_tokens": longest,
         "stream": body.get("stream"),
         "messages": list(_messages(body["input"])),
-        # The vendor's prompt cache needs no marks.
-        "cache_control": {"type": "ephemeral"},
-        **({"system": body["instructions"]} if body.get("instructions") else {}),
+        **mark_cache(body.get("instructions") or ""),
         **({"tools": list(map(_tool, body["tools"]))} if body.get("tools") else {}),
         **({"tool_choice": {"type": "none"}} if body.get("tool_choice") == "none" else {}),
     }
 
 
+def mark_cache(system: str) -> dict[str, Any]:
+    """Return the fields of a request with a system prompt whose prompt cache needs no marks: it holds the head and the whole."""
+    mark = {"cache_control": {"type": "ephemeral"}}
+    return {**mark, **({"system": [{"type": "text", "text": system, **mark}]} if system else {})}
+
+
 def build_response(message: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
     """Build a reply in one piece, to a request with this body."""
     items = list(_items(message, body))
-    reason = {"max_tokens": "max_output_tokens", "refusal": None}.get(message["stop_reason"])
-    if message["stop_reason"] == "model_context_window_exceeded":
-        reason = "max_output_tokens"
+    reason = _INCOMPLETE.get(message["stop_reason"])
+    if message["stop_reason"] == "refusal" and not any(item["type"] == "message" for item in items):
+        reason = "content_filter"
     return {
         **_head(message),
         "status": "incomplete" if reason else "completed",
