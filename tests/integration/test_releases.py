@@ -51,6 +51,7 @@ UNREAD = {
     "AgentSpec.repository": "its agents need an offer that older workers do not make",
     "Assistant.beside": "only agents of harnesses have it, which older workers do not take",
     "Assistant.facts": "only a replay reads them",
+    "Condition.further": "an older worker waits for the first answer alone, and for the others later",
     "Condition.model": "an older worker waits until the time, whatever a person chose meanwhile",
     "Redefined.offers": "an older worker offers the first list of tools",
     "Started.offers": "an older worker offers the first list of tools",
