@@ -106,6 +106,7 @@ def run_checks(settings: Settings) -> list[Check]:
         _check_hosts,
         _check_served,
         _check_models,
+        load("swarm.cli.local_models:check_local_models"),
         _check_callbacks,
         check_archive,
         _check_tools,

@@ -1,6 +1,7 @@
 """Chains of models: an agent that asks another model when the last one does not answer, is unknown or may not be used.
 
-Tests of swarm/agent/chains.py, swarm/runtime/switching.py, swarm/store/lua/switch_model.lua.
+Tests of swarm/agent/chains.py, swarm/runtime/switching.py, swarm/store/lua/switch_model.lua,
+swarm/cli/local_models.py.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import pytest
 from swarm import Job
 from swarm.agent.entries import Assistant, Compacted, Entry, ModelFailed, Switched
 from swarm.agent.transcript import tell
+from swarm.cli.local_models import check_local_models, find_local_servers
 from swarm.client.event_feed import stream
 from swarm.core.errors import ConfigurationError
 from swarm.models.facts import NO_FACTS, ModelFacts, name_at
@@ -222,3 +224,15 @@ def test_an_agent_moves_to_the_worker_that_may_ask_its_model_before_it_asks_anot
         assert moved.wait(60).state == "completed"
         assert _switches(_entries(fleet, moved)) == []
     assert server.stats()["by_model"]["m-1"] == 9, keyed.text()
+
+
+def test_the_doctor_finds_servers_of_models_on_this_host(at_work: Fleet) -> None:
+    server = at_work.rehearse(f"name: local\nmodels: ['qwen3:8b']\n{WORKS}")
+    nowhere = dict.fromkeys(("vllm", "llamacpp", "lmstudio"), "http://127.0.0.1:9/v1")
+    settings = at_work.settings.model_copy(update={"vendors": {**nowhere, "ollama": f"{server.url}/v1"}})
+    [found] = find_local_servers(settings)
+    assert (found.vendor, found.models) == ("ollama", ["ollama:qwen3:8b"])
+    check = check_local_models(settings)
+    assert "ollama:qwen3:8b" in check.found and "shorten long prompts in silence" in check.remedy and not check.needed
+    away = settings.model_copy(update={"vendors": {**nowhere, "ollama": nowhere["vllm"]}})
+    assert check_local_models(away).found == "none"
