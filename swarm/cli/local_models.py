@@ -29,7 +29,7 @@ class LocalServer(NamedTuple):
     models: Sequence[str]
     """Names of its models, as agents name them, with the window where the server states it."""
     differs: str
-    """Its known differences."""
+    """Known differences of the program."""
 
 
 def check_local_models(settings: Settings) -> Check:
