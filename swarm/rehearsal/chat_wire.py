@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from swarm.rehearsal.connection import RequestRefused
+from swarm.rehearsal.responses_wire import mark_cache
 
 _LONGEST_ID = 40
 _REASONS = {"tool_use": "tool_calls", "max_tokens": "length", "refusal": "content_filter"}
@@ -51,7 +52,7 @@ def read_chat(body: Any) -> Any:
         "max_tokens": body.get("max_completion_tokens", body.get("max_tokens")),
         "stream": body.get("stream"),
         "messages": made,
-        **({"system": "\n\n".join(system)} if system else {}),
+        **mark_cache("\n\n".join(system)),
         **({"tools": list(map(_tool, body["tools"]))} if body.get("tools") else {}),
         **({"tool_choice": {"type": "none"}} if body.get("tool_choice") == "none" else {}),
     }
