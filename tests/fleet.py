@@ -16,11 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import yaml
 
 from swarm import Job, Limits, Settings, Swarm
 from swarm.definitions.model import PermissionMode
 from swarm.local.redis_server import ensure_redis, stop_redis
 from swarm.local.server_binary import ServerBinary
+from swarm.models.catalogue import load_models
 from swarm.runtime.scratch import scratch_root
 from swarm.tools.background import kill_orphans
 from tests.forking import Forked
@@ -129,6 +131,13 @@ class Fleet:
     def __init__(self, *, server: ServerBinary | None = None, **settings: Any) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="swarm-t-"))
         defaults: dict[str, Any] = {"lease_seconds": 4.0, "sweep_seconds": 0.5}
+        if model := os.environ.get("SWARM_TESTS_MODEL"):
+            # The same tests in another vendor's format: `tests/integration/test_each_format.py`.
+            prices = self.folder / "prices.yaml"
+            prices.write_text(
+                yaml.safe_dump({"models": {model: load_models().models["claude-sonnet-5-5"].model_dump()}})
+            )
+            defaults |= {"model": model, "small_model": model, "prices_file": prices}
         self.settings = Settings(state_dir=self.folder / "s", **{"redis_url": None, **defaults, **settings})
         self._server = server
         self.url = ensure_redis(self.settings, server)
