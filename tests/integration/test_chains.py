@@ -19,6 +19,7 @@ from swarm.cli.local_models import check_local_models, find_local_servers
 from swarm.client.event_feed import stream
 from swarm.core.errors import ConfigurationError
 from swarm.models.facts import NO_FACTS, ModelFacts, name_at
+from swarm.models.router import AnyModel
 from swarm.replay.check import check_requests
 from swarm.replay.past import read_past
 from swarm.store.spending import ModelStore
@@ -109,16 +110,15 @@ def test_a_limit_that_says_when_and_a_spend_limit_change_no_model(at_work: Fleet
 
 
 def test_a_model_whose_limits_are_used_up_is_passed_over(at_work: Fleet) -> None:
-    asked = _run(at_work, f"name: asked\n{WORKS}", model=SECOND)
-    assert asked.wait(60).state == "completed"
-    classes = at_work.swarm.store.rates.limit_classes()
-    held = next(name for name, *_ in classes if name.startswith("openai/") and name.endswith("/gpt-6"))
+    server = at_work.rehearse(OVERLOADED)
+    (at_work.workspace / "notes.txt").write_text("the notes\n")
+    order = {"workspace": at_work.workspace, "base_url": server.url, "mode": "bypassPermissions"}
+    assert at_work.swarm.submit("read the notes", model=SECOND, **order).wait(60).state == "completed"
+    # A rehearsal has limits of its own.
+    held = AnyModel.rehearsing(at_work.settings, server.url).limit_class(SECOND)
     assert at_work.swarm.store.rates.hold(held, 300) is not None
-    try:
-        job = _run(at_work, OVERLOADED)
-        assert job.wait(60).state == "completed"
-    finally:
-        at_work.swarm.store.rates.release(held)
+    job = at_work.swarm.submit("read the notes", model=CHAIN, **order)
+    assert job.wait(60).state == "completed"
     [switched] = [one for one in _entries(at_work, job) if isinstance(one, Switched)]
     assert switched.model == THIRD and "its limits are used up" in switched.passed_over[SECOND]
 
