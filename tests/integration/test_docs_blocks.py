@@ -29,7 +29,7 @@ from swarm.tools.registry import validate_input
 from tests.documents import PAGES, ROOT, Block, blocks, calls
 from tests.rehearsal import load_scenario
 
-LANGUAGES = {"sh", "python", "js", "json", "markdown", "text", "toml", "yaml"}
+LANGUAGES = {"sh", "python", "js", "json", "lisp", "lua", "markdown", "text", "toml", "yaml"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

@@ -34,6 +34,7 @@ OPTIONAL = [name for name in TABLE if name not in ENGINE]
 LATER = {
     ("swarm.client.jobs", "team"),
     ("swarm.client.jobs", "repositories"),
+    ("swarm.client.jobs", "evaluations"),
     ("swarm.capabilities.hooks.step", "team"),
 }
 """Modules whose functions import a capability: they are called only where it is."""
@@ -91,6 +92,11 @@ def own_modules(one: Capability) -> set[str]:
 OWN = {name: own_modules(capabilities()[name]) for name in OPTIONAL}
 OWN["mcp"].add("swarm.cli.mcp_logins")  # a part of its command
 OWN["triggers"].add("swarm.client.triggers")  # orders, which only a client makes
+OWN["evaluations"] |= {
+    "swarm.client.evaluations",
+    "swarm.replay.evaluation",
+    "swarm.replay.sets",
+}  # parts of its commands
 
 
 def test_agents_live_and_commands_run_where_no_optional_capability_exists(fleet: Fleet, tmp_path: Path) -> None:
