@@ -26,6 +26,8 @@ ALL_BYTES = 1 << 30
 Held = tuple[str, bool]
 """A large file as commits hold it: its pointer, and whether it can be run."""
 _FOLDER = "swarm-pointers"
+_UNSURE = (-1, -1, -1)
+"""The look of a file whose entry in the index may be an older one: no file looks so, and it is read again."""
 _HEAD = b"\0swarm: the parts of a large file\n"
 
 
@@ -153,13 +155,15 @@ class LargeFiles:
             parts = store_parts(self._store, _read_chunks(self._tree, full))
             pointer = write_object(self._store, "blob", _HEAD + "".join(f"{part}\n" for part in parts).encode())
             note_pointers(self._store, {pointer: parts})
-            known[path] = _LargeFile(pointer, seen)
             # First the note: a file that the note lacks and the index has would never be looked at.
+            known[path] = _LargeFile(pointer, _UNSURE)
             self._note(known)
             mode = EXECUTABLE if seen[2] else "100644"
             given = b"%s %s\t%s\0" % (mode.encode(), pointer.encode(), path)
             call_git(self._git_dir, ["update-index", "-z", "--index-info"], tree=self._tree, stdin=given, keep=keep)
             self._leave_alone([path], keep)
+            known[path] = _LargeFile(pointer, seen)
+            self._note(known)
 
     def _leave_alone(self, paths: Iterable[bytes], keep: Sequence[int]) -> None:
         given = b"".join(path + b"\0" for path in paths)
@@ -202,8 +206,9 @@ class LargeFiles:
     def write(self, pointers: Mapping[bytes, Held], keep: Sequence[int]) -> None:
         """Write the contents of pointers that were just checked out into their places."""
         known = self._known()
-        for path, (pointer, _) in pointers.items():
-            if path in known:
+        for path, (pointer, runs) in pointers.items():
+            one = known.get(path)
+            if one is not None and one.held == (pointer, runs) and one.seen == self._look(path):
                 continue
             full = self._tree / os.fsdecode(path)
             try:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +17,7 @@ from swarm import Settings
 from swarm.core.errors import GitFailed
 from swarm.workspace import changes, large, parts
 from swarm.workspace.checkouts import job_url, open_checkout
+from swarm.workspace.git_command import call_git
 from swarm.workspace.histories import fetch_with_history
 from swarm.workspace.large import find_store
 from swarm.workspace.parts import find_missing, push_parts
@@ -175,3 +178,36 @@ def test_what_is_larger_still_is_left_out_and_named(folder: Path, tmp_path: Path
     assert {path.name for path in bring(folder, "first", sent.commit).tree.iterdir()} == {
         *("held", "free", "t", "big0", "big1", ".git")
     }
+
+
+def test_a_change_is_found_again_where_the_index_could_not_be_written(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = send_folder(Settings(state_dir=tmp_path / "state"), folder, str(tmp_path / "hub"), "job-1", "agent-1")
+    first = bring(folder, "first", sent.commit)
+    (first.tree / "free").write_bytes(os.urandom(SIZE))
+    with monkeypatch.context() as broken:
+        broken.setattr(large, "call_git", _fail_at("--index-info"))
+        with pytest.raises(GitFailed):
+            first.snapshot(sent.commit, {})
+    assert first.snapshot(sent.commit, {}).commit is not None
+
+
+def test_files_are_written_again_where_that_was_cut_off(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = send_folder(Settings(state_dir=tmp_path / "state"), folder, str(tmp_path / "hub"), "job-1", "agent-1")
+    with monkeypatch.context() as broken:
+        broken.setattr(large, "call_git", _fail_at("--skip-worktree"))
+        with pytest.raises(GitFailed):
+            bring(folder, "first", sent.commit)
+    assert listing(bring(folder, "first", sent.commit).tree) == listing(folder)
+
+
+def _fail_at(option: str) -> Callable[..., Any]:
+    def call(git_dir: Path, arguments: Sequence[str], **given: Any) -> Any:
+        if option in arguments:
+            raise GitFailed("cut off", "failed")
+        return call_git(git_dir, arguments, **given)
+
+    return call
