@@ -68,8 +68,8 @@ class Toolbox:
             result = tool.run(context, given)
             if result.held:
                 self._tell_held(result.held)
-            if tool.row.needs == "program":
-                return result  # the agent's answer, whole
+            if tool.row.needs in ("program", "flow"):
+                return result  # read by programs: whole
             text = write_out(result.text) if tool.row.shows_others else result.text
             fitting = fit(self._parts.outputs, call["id"], text)
             return result if fitting is result.text else result.model_copy(update={"text": fitting})

@@ -142,7 +142,8 @@ rules:
   - {when: {prompt: "Judge odd"}, reply: {text: '{"real": false}'}}
   - {reply: {text: '{"real": true}'}}
 """
-    lines = [json.dumps({"title": title}) for title in ("a", "bad", "odd", "d", "e")]
+    # Together they are longer than any result that a model would read.
+    lines = [json.dumps({"title": title, "about": "x" * 12_000}) for title in ("a", "bad", "odd", "d", "e")]
     (flows.workspace / "rows.jsonl").write_text("\n".join(lines))
     server = flows.rehearse(scenario)
     job = start(flows, "survey", '{"path": "rows.jsonl"}', url=server.url)
