@@ -14,7 +14,7 @@ import typer
 
 from swarm.cli.completion import complete_scenario
 from swarm.cli.interrupts import Interrupts
-from swarm.cli.output import print_line, print_note
+from swarm.cli.output import print_bytes, print_line, print_note
 from swarm.client.swarm import Swarm
 from swarm.core.errors import ConfigurationError, UnknownAgent
 from swarm.core.settings import Settings, load_settings
@@ -51,7 +51,7 @@ def rehearse(
     """Serve a scenario's scripted replies under the Messages API, for workers started with its address."""
     loaded = load_scenario(scenario)
     if shown:
-        sys.stdout.write(read_scenario(scenario))
+        print_bytes(read_scenario(scenario).encode())
         return
     try:
         server = RehearsalServer(loaded, host, port, latency)

@@ -109,8 +109,9 @@ HARMLESS = (
     "tell_event",
     "pause_trigger",
     "delete_trigger",
+    "score_job",
 )
-"""Only end or remove it; or say what agents have asked to be told, as something from outside."""
+"""Only end, remove or score it; or say what agents have asked to be told, as something from outside."""
 
 
 class Served:
