@@ -25,7 +25,8 @@ def read_lines(text: str, form: Format = "auto", *, source: str = "the input") -
 
     Raises `ConfigurationError` for a line of another kind.
     """
-    numbered = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    # Other breaks, such as U+2028, may stand within a line of JSON.
+    numbered = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     if form == "auto":
         form = "json" if numbered and _is_object(numbered[0][1]) else "text"
     if form == "text":

@@ -21,7 +21,8 @@ def result(line: int, state: str = "completed") -> LineResult:
 
 
 def test_lines_are_text_or_objects_and_never_both() -> None:
-    assert read_lines("a\n\n b \n") == ["a", " b "]
+    assert read_lines("a\n\n b \r\n") == ["a", " b "]
+    assert read_lines('{"a": "b\u2028c\x85d"}\r\n{"a": 1}') == [{"a": "b\u2028c\x85d"}, {"a": 1}]
     assert read_lines('{"a": 1}\n{"a": [2]}') == [{"a": 1}, {"a": [2]}]
     assert read_lines('{"a": 1}', "text") == ['{"a": 1}'] and read_lines("{ brace\n") == ["{ brace"]
     with pytest.raises(ConfigurationError, match=r"x\.jsonl, line 3 is not JSON"):
