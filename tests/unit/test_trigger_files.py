@@ -118,6 +118,8 @@ def test_an_event_names_a_ref_of_its_repository_and_no_other_repository() -> Non
     assert (
         ref_of(named, event({"pull_request": {"head": {"ref": "fix/7"}}})) == "fix/7" and ref_of(named, event()) == ""
     )
+    assert ref_of(trigger(ref="event.ref"), event({"ref": "refs/heads/main"})) == "main"
+    assert ref_of(trigger(ref="event.ref"), event({"ref": None})) == ""
     with pytest.raises(ConfigurationError, match=r"ref: event\.issue\.number: 7 is no name of a branch"):
         ref_of(trigger(ref="event.issue.number"), event())
     for words in ORDERS:

@@ -29,6 +29,8 @@ _MAX_SHOWN = 32 * 1024
 """Most of an event that a prompt holds; `fields` chooses better."""
 _MAX_KEY = 200
 _EXPRESSION = Field(default="", max_length=2_000)
+_FULL_REF = re.compile(r"^refs/(?:heads|tags)/")
+"""How pushes name a branch or a tag."""
 _BRANCH = re.compile(r"swarm/(job-[0-9a-f]{16})")
 
 
@@ -175,10 +177,10 @@ def issue_of(trigger: Trigger, event: TriggerEvent) -> int | None:
 
 def ref_of(trigger: Trigger, event: TriggerEvent) -> str:
     """Return the branch, tag or commit that the event names; empty if none. Raises `ConfigurationError`."""
-    found = _evaluate("ref", trigger.ref, event, missing="") if trigger.ref else ""
-    if not isinstance(found, str):
+    found = _evaluate("ref", trigger.ref, event, missing=None) if trigger.ref else None
+    if not isinstance(found, str | None):
         raise ConfigurationError(f"ref: {trigger.ref}: {found!r} is no name of a branch, a tag or a commit")
-    return found
+    return _FULL_REF.sub("", found or "")
 
 
 def job_of(key: str) -> str:
