@@ -209,7 +209,9 @@ def test_each_refusal_is_one_sentence_and_the_work_can_still_be_applied(
     # Another's branch is never overwritten.
     git(gitea.clone, "push", "-q", "origin", "HEAD:taken")
     before = gitea.branches()["taken"]
-    view = refused(branch="taken")
+    view = refused(branch="taken", repo=f"{gitea.url}@main", commit_status=True)
+    shown = [read_status(one)[0] for one in gitea.statuses[gitea.branches()["main"]]]
+    assert shown == ["pending", "failure"], "the check ends, too"
     assert "the branch taken" in view.unpushed and "did not push" in view.unpushed
     assert gitea.branches()["taken"] == before and view.pull_request == ""
     # The work is whole all the same.

@@ -183,29 +183,44 @@ class RepositoryStep(Step):
         return None if self._done_at == self.segment.history.length else lambda: self._deliver(finished)
 
     def _deliver(self, finished: Finished) -> Turn:
-        """Bring the work to the server; wait a while for one that is out of reach, and else note why the work is not there."""
-        segment, pushed = self.segment, self._pushes.read()
-        try:
-            if finished.state == "completed":
-                self._push(pushed, finished)
-            if self._wanted.issue:
-                self._comment(finished)
-            if self._wanted.commit_status:
-                self._show_end(finished)
-        except GitFailed as error:
-            now = segment.claim.now()
-            since = pushed.since or now
-            if error.trouble in _TEMPORARY and now - since < PUSH_SECONDS and not self.parts.draining():
-                # The noted commits may have grown.
-                self._pushes.note(self._pushes.read().model_copy(update={"since": since}), unpushed=str(error))
-                return Condition(until=now + TRY_AGAIN_SECONDS)
-            log.warning("repository.not_pushed", job_id=segment.spec.job_id, why=error)
+        """Bring the work and its check to the server; wait a while for one out of reach, and else note why the work is not there."""
+        segment = self.segment
+        since = self._pushes.read().since or segment.claim.now()
+        trouble = _trouble_of(lambda: self._hand_in(finished))
+        if trouble is not None and self._may_wait(trouble, since):
+            return self._wait(since, unpushed=str(trouble))
+        if self._wanted.commit_status:
+            shown = finished
+            if trouble is not None and finished.state == "completed":
+                shown = Finished(state="failed", reason=f"the work is not on the server: {trouble}")
+            if (untold := _trouble_of(lambda: self._show_end(shown))) is not None:
+                if self._may_wait(untold, since):
+                    return self._wait(since, unpushed="")
+                log.warning("repository.check_not_shown", job_id=segment.spec.job_id, why=untold)
+        if trouble is not None:
+            log.warning("repository.not_pushed", job_id=segment.spec.job_id, why=trouble)
             latest = self._pushes.read().model_copy(update={"since": 0.0})
             self._pushes.note(
-                latest, unpushed=f"{error}; `swarm apply {segment.spec.job_id} --into DIR` applies the work to a clone"
+                latest,
+                unpushed=f"{trouble}; `swarm apply {segment.spec.job_id} --into DIR` applies the work to a clone",
             )
         self._done_at = segment.history.length
         return None
+
+    def _hand_in(self, finished: Finished) -> None:
+        if finished.state == "completed":
+            self._push(self._pushes.read(), finished)
+        if self._wanted.issue:
+            self._comment(finished)
+
+    def _may_wait(self, trouble: GitFailed, since: float) -> bool:
+        waited = self.segment.claim.now() - since
+        return trouble.trouble in _TEMPORARY and waited < PUSH_SECONDS and not self.parts.draining()
+
+    def _wait(self, since: float, *, unpushed: str) -> Condition:
+        # The noted commits may have grown.
+        self._pushes.note(self._pushes.read().model_copy(update={"since": since}), unpushed=unpushed)
+        return Condition(until=self.segment.claim.now() + TRY_AGAIN_SECONDS)
 
     def _push(self, pushed: Pushed, finished: Finished) -> None:
         segment, site, wanted = self.segment, self._site, self._wanted
@@ -339,3 +354,11 @@ class RepositoryStep(Step):
             text = f"The review comments could not be read: {error}"
         self.segment.publish(self._pushes.deliver_review(request, text))
         self.segment.journal.unread += 1
+
+
+def _trouble_of(act: Callable[[], None]) -> GitFailed | None:
+    try:
+        act()
+    except GitFailed as error:
+        return error
+    return None
