@@ -3,6 +3,8 @@
 A model is left when it answers nothing for several requests in a row, does not exist, or may not be used. It is kept when its server says
 when to ask again, when the account cannot pay, and when the request itself is at fault: another model would not help, or would cost the
 prompt cache for a short wait.
+
+The program of a harness asks the model that it was started with, so its chain is not used.
 """
 
 from __future__ import annotations
@@ -20,10 +22,12 @@ _FORBIDDEN = frozenset({"authentication", "permission", "configuration"})
 
 def why_leave(history: HistoryState, failure: ModelFailed) -> SwitchReason | None:
     """Return the reason to ask another model after this failure; None to stay."""
-    if history.spec is None or history.spec.batch or not successors(history, history.spec):
+    spec = history.spec
+    if spec is None or spec.batch or not spec.definition.asks_model or not successors(history, spec):
         return None
     if failure.error_kind in _SILENT and (failure.permanent or history.unanswered >= TRIES):
-        return "overloaded"
+        # Without a chain, only the model before a person's choice is left: silence does not undo the choice.
+        return "overloaded" if spec.fallbacks else None
     if failure.permanent and failure.error_kind == "not_found":
         return "gone"
     return "forbidden" if failure.permanent and failure.error_kind in _FORBIDDEN else None

@@ -242,8 +242,10 @@ def _next_request(history: History, spec: AgentSpec) -> Action:
 
 
 def _returns(history: History, switched: Switched) -> bool:
-    """Whether a new run asks the first model of the chain again. A person's choice lasts."""
-    return switched.reason not in ("chosen", "new run") and history.switched_in < history.context.runs
+    """Whether a new run asks the first model of the chain again, before its first request. A person's choice lasts."""
+    if switched.reason in ("chosen", "new run") or history.turns != history.turns_before:
+        return False
+    return history.switched_in < history.context.runs
 
 
 def _is_complete(history: History) -> bool:
@@ -341,6 +343,11 @@ def _next_after_failure(history: History, failure: ModelFailed, bounds: ContextB
     assert history.spec is not None
     if failure.error_kind == TOO_LARGE and (cut := after_overflow(history, bounds)) is not None:
         return cut
+    bounded = history.spec.limits.timeout_seconds is None
+    if bounded and failure.away_since and failure.retry_at - failure.away_since > MAX_AWAY_SECONDS:
+        return _fail(
+            history, f"the model was away for {MAX_AWAY_SECONDS / 3600:g} hours; the last failure: {failure.error}"
+        )
     if (history.spec.fallbacks or history.switched) and (reason := _why_leave(history, failure)) is not None:
         stay = _fail(history, failure.error) if failure.permanent else _ask_again(history, failure)
         return SwitchModel(reason, stay, failure.error)
@@ -348,11 +355,6 @@ def _next_after_failure(history: History, failure: ModelFailed, bounds: ContextB
         return _fail(history, failure.error)
     if history.context.overflows and not history.context.fresh and (cut := after_overflow(history, bounds)) is not None:
         return replace(cut, not_before=failure.retry_at)
-    bounded = history.spec.limits.timeout_seconds is None
-    if bounded and failure.away_since and failure.retry_at - failure.away_since > MAX_AWAY_SECONDS:
-        return _fail(
-            history, f"the model was away for {MAX_AWAY_SECONDS / 3600:g} hours; the last failure: {failure.error}"
-        )
     return _ask_again(history, failure)
 
 

@@ -101,7 +101,8 @@ another one; or a new run begins with the first model of the chain again."""
 class Switched(Journaled):
     """The agent asks another model from its next request on, for the rest of its run; the conversation stays as it is.
 
-    With equal `model` and `was`, a person chose a model that cannot be used, and nothing changes.
+    With equal `model` and `was`, a person chose the model in use for later runs, too; or one that cannot be used (`passed_over`), and
+    nothing changes.
     """
 
     kind: Literal["switched"] = "switched"

@@ -60,9 +60,9 @@ from swarm.definitions.tools import Kind, row_of
 from swarm.models import Block
 
 BAD_IMAGE = "bad_image"
-UNFIT = "unfit"
-"""A refusal that told facts about the model: the next request is fit."""
 """Error kind: the model's server cannot use an image of the conversation."""
+UNFIT = "unfit"
+"""Error kind: a refusal that told facts about the model; the next request is fit."""
 LOST = "lost"
 """Error kind: the reply was lost with its worker or its run. It says nothing about the model, so it is no failure to wait after."""
 OVERFLOWED = "model_context_window_exceeded"
@@ -160,7 +160,8 @@ class History(HistoryState):
             return
         self.failures += 1
         self.unanswered += entry.away_since > 0
-        self.failure = entry
+        self.unfit += entry.error_kind == UNFIT
+        self.away_since, self.failure = entry.away_since, entry
         if entry.error_kind == BAD_IMAGE and not entry.permanent:
             # A new list, because readers of the old one only look at its end.
             self.messages = drop_images(self.messages)
@@ -169,13 +170,17 @@ class History(HistoryState):
     def _take_switched(self, entry: Switched) -> None:
         self.chosen_id = entry.asked or self.chosen_id
         if entry.model == entry.was:
+            if not entry.passed_over:  # The person chose the model in use: later runs keep it, too.
+                self.chosen, self.switched, self.switched_in = entry.model, entry, self.context.runs
             return
         self.switched, self.switched_in = entry, self.context.runs
         self.chosen = entry.model if entry.reason == "chosen" else self.chosen
-        if entry.reason in ("gone", "forbidden"):
+        refused = entry.reason == "overloaded" and self.failure is not None and self.failure.permanent
+        if refused or entry.reason in ("gone", "forbidden"):
             self.unusable.add(entry.was)
-        self.failures = self.unanswered = 0
-        self.failure = None
+        if entry.reason != "overloaded":  # A chain of silent models is asked no more often than one.
+            self.failures, self.away_since = 0, 0.0
+        self.unanswered, self.unfit, self.failure = 0, 0, None
         # The new model counts otherwise, has nothing in its cache, and may summarize in another way.
         self._recount()
         self.context = replace(self.context, text_only=False, failures=0, earlier=0, overflows=0, tried_at=-1_000)
@@ -240,10 +245,11 @@ class History(HistoryState):
     def _take_resumed(self, _entry: Resumed) -> None:
         stopped = self.finished is not None and self.finished.state == "cancelled"
         self.broken_off = set(self.pending) - self.tools_started - self.spawned.keys() if stopped else set()
-        self.finished = self.failure = self.final_answer = None
+        self.finished = self.final_answer = None
         self.final_answer_given = False
         self.reply_text, self.plan = ReplyText(), ""
-        self.failures = self.unanswered = self.continuations = self.corrections = 0
+        self._end_outage()
+        self.continuations = self.corrections = 0
         self.unusable = set()
         self.turns_before = self.turns
         self.leaving = False
@@ -303,7 +309,7 @@ class History(HistoryState):
     def _take_assistant(self, entry: Assistant) -> None:
         self.turns += 1
         self.mail_taken = 0
-        self.failures, self.unanswered, self.failure = 0, 0, None
+        self._end_outage()
         self.continuations = self.continuations + 1 if entry.stop_reason == "max_tokens" else 0
         self.reply_text.take(entry)
         self.last, self.judged = entry, {}
@@ -331,7 +337,7 @@ class History(HistoryState):
         words = "" if self.final_answer is None else self.final_answer.text
         self.messages, cuts = cut_messages(self.messages, self.context.cuts, entry, words)
         self._recount()
-        self.failures, self.unanswered, self.failure = 0, 0, None
+        self._end_outage()
         self.guided = set()
         self.context = note_cut(self.context, entry, cuts, turns=self.turns, tokens=self.tokens_to_send())
 

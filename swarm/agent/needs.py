@@ -174,7 +174,7 @@ def needs_of(
     harness = spec.definition.harness
     wants |= {offer("harness", harness.program)} if harness else set()
     # Any worker may take an agent with a chain: the one that cannot use its model finds another worker, or another model.
-    named = (spec.definition.asks_model or harness) and not spec.base_url and not spec.fallbacks
+    named = (harness or (spec.definition.asks_model and not spec.fallbacks)) and not spec.base_url
     model = spec.model if named else ""
     wants |= _wants_of_model(model) if model else set()
     wants |= _TODAY

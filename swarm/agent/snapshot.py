@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from swarm.agent.entries import Compacted, Started
 from swarm.agent.history import History
 
-_VERSION = 3
+_VERSION = 4
 _ELSEWHERE = {"spec", "system", "tools", "kinds", "offers", "guidance"}
 """Fields stored in the journal's first entry, or in that of the agent that a fork began with."""
 

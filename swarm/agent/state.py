@@ -195,7 +195,11 @@ class HistoryState:
     failures: int = 0
     failure: ModelFailed | None = None
     unanswered: int = 0
-    """The part of `failures` after which the server did not say when to ask again."""
+    """Failures of the model in use after which its server did not say when to ask again."""
+    unfit: int = 0
+    """Refusals of the model in use that told facts about it."""
+    away_since: float = 0.0
+    """Start of the time without a reply, Unix seconds; another model that is silent, too, does not end it. 0: none."""
     switched: Switched | None = None
     """The last change of the model, if any."""
     chosen_id: str = ""
@@ -205,7 +209,7 @@ class HistoryState:
     switched_in: int = 0
     """Number of the run in which it happened."""
     unusable: set[str] = field(default_factory=set)
-    """Models that turned out to be unknown or forbidden in this run."""
+    """Models of this run that are unknown or forbidden, or whose server asks not to try again."""
     continuations: int = 0
     paid: Charge = field(default_factory=Charge)
     mail_taken: int = 0
@@ -235,6 +239,11 @@ class HistoryState:
     def usage(self) -> Usage:
         """Return all tokens paid for."""
         return self.paid.usage
+
+    def _end_outage(self) -> None:
+        """Forget the failures since the last reply."""
+        self.failures = self.unanswered = self.unfit = 0
+        self.failure, self.away_since = None, 0.0
 
     def model_of(self, spec: AgentSpec) -> str:
         """Return the full id of the model that the agent of this spec asks now."""

@@ -133,8 +133,10 @@ class Narrator:
         )
 
     def _switched(self, entry: e.Switched) -> Item:
-        if entry.model == entry.was:
+        if entry.model == entry.was and entry.passed_over:
             title = f"still asks {entry.model}, although {entry.why or 'a person'} chose another model"
+        elif entry.model == entry.was:
+            title = f"asks {entry.model} in later runs, too: {_SWITCHES[entry.reason]}"
         else:
             title = f"asks {entry.model} from now on, no longer {entry.was}: {_SWITCHES[entry.reason]}"
         passed = [f"{model} was passed over: {why}" for model, why in entry.passed_over.items()]

@@ -186,7 +186,7 @@ class ModelCall:
             raise UnfitWorker(str(error), self.share.model if of_one else ANY_MODEL)
         failed = describe_failure(self._history, error, self._segment.claim.now(), random.random())
         learned = self.facts.learn(self.share.model, error)
-        again = learned and self._history.failures < _MOST_UNFIT
+        again = learned and self._history.unfit < _MOST_UNFIT
         if again and reply_room(self._history, self._sizes) >= EXPECTED_REPLY_TOKENS:
             # The next request is another one: without the refused part, or with a shorter reply.
             failed = failed.model_copy(update={"permanent": False, "error_kind": UNFIT})
@@ -198,7 +198,7 @@ class ModelCall:
 
     def _is_left_to_others(self) -> bool:
         """Whether another worker continues the agent, because this one may not use its model; else another model does."""
-        if self._spec.batch or not self._spec.fallbacks:
+        if self._spec.batch or not self._spec.fallbacks or not self._spec.definition.asks_model:
             return True
         from swarm.agent.chains import successors
         from swarm.runtime.switching import leave_to_others
@@ -352,13 +352,12 @@ def describe_failure(
         )
     # A server that names a retry time is reachable. Waiting for it is no failure, however often.
     limited = error.kind == "rate_limit" and error.retry_after_seconds is not None
-    since = history.failure.away_since if history.failure is not None and not limited else 0.0
     return ModelFailed(
         error=str(error),
         error_kind=kind,
         permanent=False,
         retry_at=now + backoff_seconds(history.failures, error, random),
-        away_since=0.0 if limited else since or now,
+        away_since=0.0 if limited else history.away_since or now,
     )
 
 

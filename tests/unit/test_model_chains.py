@@ -11,17 +11,20 @@ from pathlib import Path
 import pytest
 
 from swarm.agent.chains import TRIES, successors
-from swarm.agent.decision import CallModel, End, SwitchModel, WantedModel, next_action
+from swarm.agent.decision import MAX_AWAY_SECONDS, CallModel, End, SwitchModel, WantedModel, next_action
 from swarm.agent.entries import Assistant, Entry, Finished, Mail, ModelFailed, Prompt, Resumed, Started, Switched
 from swarm.agent.history import History, fold
 from swarm.agent.needs import needs_of, with_model
 from swarm.agent.spec import AgentSpec
+from swarm.core.errors import ModelError, PermanentModelError, TransientModelError
+from swarm.definitions.harness import Harness
 from swarm.definitions.markdown import read_markdown
 from swarm.definitions.model import AgentDefinition
 from swarm.models import ModelRequest, Usage
 from swarm.models.codecs import codec
 from swarm.models.request import build_request, unmarked
 from swarm.models.vendors import Vendor
+from swarm.runtime.model_call import describe_failure
 
 SPEC = AgentSpec(
     agent_id="agent-0000000000000000",
@@ -53,6 +56,47 @@ def test_a_model_that_answers_nothing_is_left_after_three_requests(kind: str) ->
     assert next_action(_after(*[_failed(kind)] * TRIES)) == SwitchModel("overloaded", stay, f"it was {kind}")
     without = SPEC.model_copy(update={"fallbacks": ()})
     assert next_action(_after(*[_failed(kind)] * 9, spec=without)) == stay
+
+
+def _requests_while_all_are_silent(history: History, error: ModelError, seconds: float) -> int:
+    """The agent's requests of silent models, by a clock of their own, until it gives up or the time is over."""
+    now, made = 1_000.0, 0
+    while now < 1_000.0 + seconds and made < 10_000:
+        assert isinstance(error, TransientModelError | PermanentModelError)
+        history.apply(describe_failure(history, error, now, 0.5))
+        now, made = now + 0.1, made + 1
+        action = next_action(history)
+        if isinstance(action, SwitchModel) and successors(history, SPEC):
+            entry = {"model": successors(history, SPEC)[0], "was": history.model_of(SPEC), "reason": action.reason}
+            history.apply(Switched.model_validate(entry))
+            action = next_action(history)
+        elif isinstance(action, SwitchModel):
+            action = action.otherwise
+        if isinstance(action, End):
+            return made
+        assert isinstance(action, CallModel)
+        now = max(now, action.not_before)
+    return made
+
+
+def test_a_chain_of_silent_models_is_asked_ever_more_rarely_and_given_up() -> None:
+    away = TransientModelError("overloaded", kind="overloaded")
+    with_one = _after(spec=SPEC.model_copy(update={"fallbacks": ()}))
+    one, chain = (_requests_while_all_are_silent(each, away, 600) for each in (with_one, _after()))
+    assert chain < 2 * one, (chain, one)
+    history = _after()
+    assert _requests_while_all_are_silent(history, away, 2 * MAX_AWAY_SECONDS) < 10_000
+    ended = next_action(history)
+    assert isinstance(ended, End) and "away for 6 hours" in ended.finished.reason
+    assert history.away_since == 1_000.0
+    said = Assistant(content=[{"type": "text", "text": "hi"}], stop_reason="end_turn", usage=Usage(output_tokens=1))
+    history.apply(said)
+    assert (history.away_since, history.failures, history.unanswered, history.failure) == (0.0, 0, 0, None)
+
+
+def test_models_whose_servers_ask_not_to_try_again_are_asked_once_each() -> None:
+    never = PermanentModelError("overloaded; the server asks not to try again", kind="overloaded")
+    assert _requests_while_all_are_silent(_after(), never, 600) == 3
 
 
 def test_waits_that_the_server_asks_for_are_no_tries() -> None:
@@ -104,6 +148,50 @@ def test_a_switch_forgets_the_old_models_count_of_tokens() -> None:
     assert history.known_tokens == 9
     history.apply(Switched(model="b-1", was="a-1", reason="gone"))
     assert (history.known_tokens, history.new_bytes) == (0, len("Do it.") + 700 + len("go on"))
+
+
+def test_silence_does_not_undo_a_persons_choice_without_a_chain() -> None:
+    alone = SPEC.model_copy(update={"fallbacks": ()})
+    chosen = Switched(model="ollama:q", was="a-1", reason="chosen", asked="x")
+    assert next_action(_after(chosen, *[_failed("connection")] * 9, spec=alone)) == CallModel(not_before=5.0)
+    assert isinstance(next_action(_after(chosen, _failed("overloaded", permanent=True), spec=alone)), End)
+    for kind, reason in (("not_found", "gone"), ("permission", "forbidden")):
+        action = next_action(_after(chosen, _failed(kind, permanent=True), spec=alone))
+        assert isinstance(action, SwitchModel) and action.reason == reason
+    assert isinstance(next_action(_after(chosen, *[_failed("connection")] * TRIES)), SwitchModel)
+
+
+def test_a_harness_asks_the_model_that_it_was_started_with_and_its_worker_has_the_key() -> None:
+    definition = SPEC.definition.model_copy(update={"harness": Harness(kind="codex")})
+    spec = SPEC.model_copy(update={"definition": definition, "model": "openai:gpt-6", "fallbacks": ("groq:m",)})
+    assert isinstance(next_action(_after(_failed("permission", permanent=True), spec=spec)), End)
+    assert next_action(_after(*[_failed("overloaded")] * 9, spec=spec)) == CallModel(not_before=5.0)
+    needs = needs_of(spec)
+    assert needs.model == "openai:gpt-6" and "vendor:openai" in needs.wants
+
+
+def test_a_new_run_asks_the_first_model_before_its_first_request_only() -> None:
+    said = Assistant(content=[{"type": "text", "text": "done"}], stop_reason="end_turn", usage=Usage(output_tokens=1))
+    again = (said, Finished(state="completed"), Resumed(), Mail(text="again", cursor="1-0"))
+    history = _after(Switched(model="b-1", was="a-1", reason="overloaded"), *again)
+    # The first model could not take over, so the run keeps the second.
+    cut = said.model_copy(update={"stop_reason": "max_tokens"})
+    for entry in (cut, Prompt(text="go on", purpose="continue")):
+        history.apply(entry)
+    assert next_action(history) == CallModel()
+    for entry in again:
+        history.apply(entry)
+    assert next_action(history) == SwitchModel("new run", CallModel())
+
+
+def test_the_model_in_use_can_be_chosen_so_that_later_runs_keep_it() -> None:
+    said = Assistant(content=[{"type": "text", "text": "done"}], stop_reason="end_turn", usage=Usage(output_tokens=1))
+    history = _after(
+        Switched(model="b-1", was="a-1", reason="overloaded"),
+        Switched(model="b-1", was="b-1", reason="chosen", asked="x"),
+        *(said, Finished(state="completed"), Resumed(), Mail(text="again", cursor="1-0")),
+    )
+    assert (next_action(history), history.chosen, history.model_of(SPEC)) == (CallModel(), "b-1", "b-1")
 
 
 def test_any_worker_may_take_an_agent_with_a_chain_and_one_model_binds_it() -> None:

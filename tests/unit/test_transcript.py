@@ -134,6 +134,15 @@ def test_what_a_parked_agent_waits_for_is_the_same_on_the_page_and_elsewhere() -
         assert item.title == show_item(1, item)["title"] == as_text(item, str) == f"waits for {words}"
 
 
+def test_a_persons_choice_of_the_model_in_use_is_told_apart_from_one_that_was_not_possible() -> None:
+    kept = e.Switched(model="b-1", was="b-1", reason="chosen")
+    refused = kept.model_copy(update={"passed_over": {"z-1": "its window is too small"}})
+    assert [item.title for item in tell([kept, refused])] == [
+        "asks b-1 in later runs, too: a person chose so",
+        "still asks b-1, although a person chose another model",
+    ]
+
+
 def test_a_reply_that_is_the_answer_is_not_told_twice() -> None:
     reply = e.Assistant(content=[{"type": "text", "text": "done"}], stop_reason="end_turn", usage=_USAGE, model="m")
     *_, end = tell([reply, e.Finished(state="completed", text="done")])
