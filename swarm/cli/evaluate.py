@@ -133,6 +133,7 @@ def _find(swarm: Swarm, given: EvalOptions) -> Evaluation:
         name=found.name,
         variants=found.variants,
         cases=found.cases,
+        folder=found.folder,
         times=given.times,
         budget_usd=given.budget,
         grader_model=given.grader_model,

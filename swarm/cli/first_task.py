@@ -19,7 +19,7 @@ from swarm.core.errors import GitFailed, NoWork
 from swarm.core.records import AgentView, JobView, Limits
 from swarm.core.settings import Settings, load_settings
 
-_TASK = "Find one small improvement of this repository that is certainly right, make it, and run the tests."
+TASK = "Find one small improvement of this repository that is certainly right, make it, and run the tests."
 _BUDGET_USD = 0.5
 
 
@@ -37,7 +37,7 @@ def try_out(
     """
     settings = load_settings()
     limits = Limits(budget_usd=_BUDGET_USD)
-    order = Order(prompt=_TASK, agent="improver", workspace=workspace, model=model, isolation="worktree", limits=limits)
+    order = Order(prompt=TASK, agent="improver", workspace=workspace, model=model, isolation="worktree", limits=limits)
     launch = Launch(order, Here(rehearse=rehearse), applies=False)
     raise typer.Exit(run_job(launch, settings, partial(_deliver, settings)))
 

@@ -187,6 +187,7 @@ class Evaluator:
             answer.write(job.text)
             answer.flush()
             names = {"SWARM_ANSWER": answer.name, "SWARM_CASE": place.case.name, "SWARM_VARIANT": place.variant.name}
+            names["SWARM_SET"] = self.evaluation.folder
             figures = {"SWARM_AGENTS": job.agents, "SWARM_TURNS": job.turns, "SWARM_TOKENS": job.usage.total_tokens}
             names |= {name: str(value) for name, value in figures.items()}
             found = score(self._swarm, job.id, str(self._files_of(place, job)), place.case.score, environment=names)

@@ -55,6 +55,8 @@ class CaseSet(NamedTuple):
     name: str
     cases: tuple[EvalCase, ...]
     variants: tuple[Variant, ...]
+    folder: str = ""
+    """Folder of its file; empty without one."""
 
 
 def read_set(
@@ -80,9 +82,8 @@ def read_set(
     for kind, names in (("case", [one.name for one in cases]), ("variant", [one.name for one in made])):
         if twice := [name for name, count in Counter(names).items() if count > 1]:
             raise ConfigurationError(f"{where}: two {kind}s have the name {twice[0]!r}; names must differ")
-    return CaseSet(
-        told.name or (source.resolve().name.split(".")[0] if source else "jobs"), cases, tuple(made) or (_PLAIN,)
-    )
+    name = told.name or (source.resolve().name.split(".")[0] if source else "jobs")
+    return CaseSet(name, cases, tuple(made) or (_PLAIN,), str(folder) if source is not None else "")
 
 
 def _read_source(source: Path) -> tuple[_SetFile, Path]:

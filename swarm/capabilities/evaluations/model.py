@@ -99,6 +99,8 @@ class Evaluation(BaseModel, frozen=True):
     name: str
     variants: tuple[Variant, ...]
     cases: tuple[EvalCase, ...]
+    folder: str = ""
+    """Folder of its file of cases, for commands that score; empty: it has none."""
     times: int = 1
     budget_usd: float | None = None
     """Budget of all runs and graders together; each has an equal part."""
