@@ -110,6 +110,7 @@ _WORDINGS = (
     (re.compile(r"\bAPI key (?:not valid|expired)", re.I), "authentication"),
 )
 _AGAIN_IN = re.compile(r"\btry again in (\d+(?:\.\d+)?) ?(ms|s)\b", re.I)
+_OVER_RATE = re.compile(r"\brequest too large\b", re.I)
 _IMAGE = re.compile(r"\bimages?\b", re.I)
 _TRANSIENT_KINDS = frozenset({"rate_limit", "overloaded", "server", "timeout", "connection", "cut"})
 _LONGEST_DETAIL = 300
@@ -128,8 +129,8 @@ def response_failure(
     detail = _read_body(body)
     kind = _kind_of(detail, status)
     transient = kind in _TRANSIENT_KINDS
-    # A spend limit stays permanent whatever the header says: the server sets that header for all 429s.
-    if kind not in {"spend_limit", "billing", "no_summary"}:
+    # These stay permanent whatever the header says: the server sets that header for all 429s.
+    if kind not in {"spend_limit", "billing", "no_summary", "too_large"}:
         match headers.get("x-should-retry"):
             case "true":
                 transient, kind = True, kind if transient else "server"
@@ -244,7 +245,9 @@ def _seconds_of(duration: object) -> float | None:
 
 def _kind_of(detail: _Detail, status: int | None) -> str:
     if detail.code in _CODE_KINDS:
-        return _CODE_KINDS[detail.code]
+        kind = _CODE_KINDS[detail.code]
+        # A request above the limit of a minute, as at Groq and OpenAI, will never pass.
+        return "too_large" if kind == "rate_limit" and (status == 413 or _OVER_RATE.search(detail.message)) else kind
     if status is None:
         kind = _TYPE_KINDS.get(detail.type, "server")
     elif status in _STATUS_KINDS and status != 400:

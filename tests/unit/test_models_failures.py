@@ -92,6 +92,27 @@ def test_what_will_not_pass_is_permanent_and_says_what_to_do(
     assert remedy in str(error)
 
 
+TOO_MUCH = "Request too large for model `m` on tokens per minute (TPM): Limit 6000, Requested 9213, please reduce it."
+LIMITED = "Rate limit reached for model `m` on tokens per minute (TPM): Limit 6000, Used 5900, Requested 213."
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "kind"),
+    [
+        (413, TOO_MUCH, "too_large"),
+        (413, "no", "too_large"),
+        (429, TOO_MUCH, "too_large"),
+        (429, LIMITED, "rate_limit"),
+    ],
+)
+def test_a_request_above_the_limit_of_a_minute_is_too_large_for_ever(status: int, message: str, kind: str) -> None:
+    coded = {"error": {"message": message, "type": "tokens", "code": "rate_limit_exceeded"}}
+    assert fail(status, coded, x_should_retry="true").kind == kind
+    assert stream_failure(coded, model="m", provider="groq", aliases="").kind == (
+        "too_large" if message == TOO_MUCH else "rate_limit"
+    )
+
+
 def test_the_servers_word_on_retries_is_obeyed() -> None:
     assert isinstance(fail(529, x_should_retry="false"), PermanentModelError)
     assert isinstance(fail(400, x_should_retry="true"), TransientModelError)
