@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPException
 from typing import NamedTuple
 from urllib.error import URLError
 from urllib.request import ProxyHandler, Request, build_opener
@@ -54,8 +55,8 @@ def _ask(vendor: Vendor) -> LocalServer | None:
         with build_opener(ProxyHandler({})).open(wanted, timeout=_SECONDS) as answer:
             told = json.loads(answer.read(_MOST_BYTES))
         models = [_describe(vendor.name, one) for one in told["data"]]
-    except (URLError, OSError, ValueError, KeyError, TypeError):
-        return None
+    except (URLError, OSError, HTTPException, ValueError, KeyError, TypeError, AttributeError):
+        return None  # another program listens there
     profile = load_profiles().get(_PROFILES.get(vendor.name, vendor.name))
     return LocalServer(vendor.name, models, profile.differs if profile is not None else "")
 
