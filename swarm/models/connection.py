@@ -20,6 +20,7 @@ from swarm.models.vendors import keyed, split_model
 
 if TYPE_CHECKING:
     from anthropic import Anthropic, AnthropicBedrock, AnthropicVertex
+    from httpx2 import URL, Headers, Request
     from httpx2 import Client as HttpClient
 
     Client = Anthropic | AnthropicBedrock | AnthropicVertex
@@ -37,6 +38,13 @@ _VARIABLES = (
     "ANTHROPIC_BASE_URL",
 )
 """Any of these may let the SDK sign in; the first request shows whether it does."""
+_KEYLESS_HEADERS = (
+    *("accept", "anthropic-beta", "anthropic-version", "connection", "content-", "host", "traceparent"),
+    *("transfer-encoding", "user-agent", "x-stainless-"),
+)
+"""Beginnings of the headers that another host may see. Of the rest the HTTP client removes `Authorization` alone."""
+_UPGRADE = ("http", None), ("https", None)
+"""The one redirect to another port that takes keys along: from HTTP to HTTPS, at their own ports."""
 _EXTRA_MODULES = {"bedrock": ("boto3", "botocore"), "vertex": ("google.auth",)}
 
 
@@ -87,6 +95,7 @@ def connect(settings: Settings, *, rehearsing: bool) -> Client:
             transport["follow_redirects"] = not rehearsing
     options["http_client"] = anthropic.DefaultHttpxClient(timeout=timeout, **transport)
     make_interruptible(options["http_client"])
+    keep_keys(options["http_client"])
     if not rehearsing:
         record(options["http_client"], settings)
     try:
@@ -105,6 +114,27 @@ def connect(settings: Settings, *, rehearsing: bool) -> Client:
         raise ConfigurationError(f"provider {settings.provider}: {error}") from error
     except anthropic.AnthropicError as error:
         raise credentials_failure(settings.provider, str(error)) from error
+
+
+def keep_keys(client: HttpClient) -> None:
+    """Keep this client's keys from other servers, to which a server may redirect a request."""
+    # A hook of the client would be called for each request.
+    redirect = client._redirect_headers
+
+    def drop_keys(request: Request, url: URL, method: str) -> Headers:
+        headers = redirect(request, url, method)
+        if is_other_server(request.url, url):
+            for name in [name for name in headers if not name.startswith(_KEYLESS_HEADERS)]:
+                del headers[name]
+        return headers
+
+    client._redirect_headers = drop_keys  # type: ignore[method-assign]
+
+
+def is_other_server(home: URL, url: URL) -> bool:
+    """Whether a redirect from one address to the other takes no key along."""
+    ports = (home.scheme, home.port), (url.scheme, url.port)
+    return home.host != url.host or (ports[0] != ports[1] and ports != _UPGRADE)
 
 
 def record(client: HttpClient, settings: Settings) -> None:

@@ -22,7 +22,15 @@ from swarm.core.settings import Settings
 from swarm.models import ApplyLimits, Begin, Hear, ModelRequest, Progress, Reply, Told, Usage
 from swarm.models.catalogue import describe_aliases, max_output
 from swarm.models.codecs import ReplyReader, codec
-from swarm.models.connection import CONNECT_TIMEOUT_SECONDS, REHEARSAL_KEY, certificates, is_loopback, record
+from swarm.models.connection import (
+    CONNECT_TIMEOUT_SECONDS,
+    REHEARSAL_KEY,
+    certificates,
+    is_loopback,
+    is_other_server,
+    keep_keys,
+    record,
+)
 from swarm.models.events import read_events
 from swarm.models.failures import response_failure, stream_failure, unusable_failure
 from swarm.models.interruption import make_interruptible
@@ -177,6 +185,14 @@ class VendorModel:
         return {"model": model, "provider": self.vendor.name, "aliases": aliases}
 
     def _refusal(self, response: Response, model: str) -> ModelError:
+        if response.status_code in (401, 403) and any(
+            is_other_server(one.url, response.url) for one in response.history
+        ):
+            return PermanentModelError(
+                f"{self.vendor.url} redirects requests to {response.url.host}, which gets no key of {self.vendor.name}: "
+                "give its new address in SWARM_VENDORS where the workers run",
+                kind="authentication",
+            )
         data = response.read()
         try:
             body: object = json.loads(data)
@@ -223,6 +239,7 @@ class VendorModel:
         headers = self._codec.sign(key)
         client = httpx2.Client(base_url=self.vendor.url, headers=headers, timeout=timeout, **transport)
         make_interruptible(client)
+        keep_keys(client)
         if not self._is_rehearsal:
             record(client, self._settings)
         return client

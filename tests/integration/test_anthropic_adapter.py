@@ -1,6 +1,7 @@
 """The Anthropic adapter through the real SDK, against a local HTTP server that answers from a script.
 
-Tests of swarm/models/anthropic.py, swarm/models/connection.py, swarm/models/postings.py.
+Tests of swarm/models/anthropic.py, swarm/models/connection.py, swarm/models/postings.py,
+swarm/models/vendor_model.py.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from swarm.models import ModelRequest, Reply
 from swarm.models.anthropic import AnthropicModel
 from swarm.models.connection import explain_missing
 from swarm.models.request import build_request
+from swarm.models.router import AnyModel
 from tests.fleet import Fleet
 
 Event = dict[str, Any]
@@ -681,6 +683,29 @@ def test_a_server_that_a_job_names_cannot_send_the_worker_elsewhere(script: Scri
         other.close()
 
 
+@pytest.mark.parametrize("model", ["claude-opus-5-5", "ours:m-1", "google:m-1"])
+def test_a_redirect_to_another_server_takes_no_key_along(
+    script: Script, monkeypatch: pytest.MonkeyPatch, model: str
+) -> None:
+    for name, value in {**WORKERS_OWN, "OURS_KEY": SECRET}.items():
+        monkeypatch.setenv(name, value)
+    other = Script()
+    vendors = {"ours": f"{script.url} OURS_KEY", "google": f"{script.url} OURS_KEY gemini"}
+    asking = AnyModel(Settings(base_url=script.url, vendors=vendors))
+    try:
+        script.answers += [Answer(status=307, headers={"Location": at}) for at in ("/near", f"{other.url}/far")]
+        other.answers.append(refusal(401, "authentication_error"))
+        with fails(
+            PermanentModelError, "authentication", "." if model.startswith("claude") else "redirects requests to"
+        ):
+            asking.complete(a_request(model=model))
+        assert all(SECRET in str(headers) for headers in script.headers) and len(script.headers) == 2
+        assert SECRET not in str(other.headers) and other.bodies == script.bodies[1:]
+    finally:
+        other.close()
+        asking.close()
+
+
 @pytest.mark.parametrize("url", ["http://10.0.0.7:80", "http://localhost.example.com", "http://127.0.0.1@example.com"])
 def test_a_job_cannot_name_a_server_elsewhere(url: str) -> None:
     with pytest.raises(ConfigurationError, match="own host only"):
@@ -722,6 +747,7 @@ from swarm.core.ids import reply_span_id, trace_id, traceparent
 from swarm.models import ModelRequest
 from swarm.models.anthropic import AnthropicModel
 from swarm.models.request import build_request
+from swarm.models.router import AnyModel
 from swarm.core.settings import Settings, load_settings
 try:
     AnthropicModel(Settings(provider={provider!r})).complete(ModelRequest(model="m", system="s", messages=[]))
