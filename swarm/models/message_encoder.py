@@ -66,7 +66,8 @@ class MessageEncoder(ABC):
     def _conversation(self, request: ModelRequest) -> bytes:
         """Return the encoded messages, with commas between them. Only the last one of a list may still grow."""
         if request.messages is not self._messages:
-            self._messages, self._count, self._settled = request.messages, 0, bytearray()
+            self._messages = request.messages
+            self._encode_again()
         fresh = [
             b",".join(map(encode, self._message(_role_of(message), blocks_of(message["content"]))))
             for message in self._messages[self._count :]
@@ -80,6 +81,10 @@ class MessageEncoder(ABC):
             if made:
                 self._settled += b"," + made if self._settled else made
         return b",".join(filter(None, (self._settled, fresh[-1])))
+
+    def _encode_again(self) -> None:
+        """Encode all messages in the next request, as a new conversation."""
+        self._count, self._settled = 0, bytearray()
 
     def _own(self, block: Block) -> Any:
         """The model's own form of a block that it made in this format; None for all other blocks."""

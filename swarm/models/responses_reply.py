@@ -52,6 +52,8 @@ class ResponsesReader:
         self._parts: dict[int, int] = {}
         """The part that is being written of each item."""
         self._ended: set[int] = set()
+        self._numbers: dict[str, int] = {}
+        """The number of each item by its name."""
         self._has_calls = self._refuses = False
         self._reason: str | None = None
         self.usage: dict[str, int] | None = None
@@ -107,6 +109,8 @@ class ResponsesReader:
             case _:  # of the server's own tools, which no request offers
                 return
         self._open[index] = []
+        if name := _name_of(item):
+            self._numbers[name] = index
         yield {"type": "content_block_start", "index": index, "content_block": block}
 
     def _add(self, index: int, event: Mapping[str, Any]) -> Events:
@@ -141,7 +145,10 @@ class ResponsesReader:
         self._ended.add(index)
 
     def _finish(self, response: Mapping[str, Any]) -> Events:
-        for index, item in enumerate(response.get("output") or ()):
+        # The last list may lack items that were streamed, so the others stand at other places in it.
+        streamed = dict(self._numbers)
+        for place, item in enumerate(response.get("output") or ()):
+            index = streamed.get(_name_of(item), place)
             if index not in self._ended:
                 yield from self._close(index, item)
         if response.get("usage"):
@@ -165,6 +172,11 @@ def read_usage(usage: Mapping[str, Any]) -> dict[str, int]:
         "cache_read_input_tokens": read,
         "cache_creation_input_tokens": written,
     }
+
+
+def _name_of(item: Mapping[str, Any]) -> str:
+    """The name of an item in its reply; empty without one. Some servers rename items at their end, but no call."""
+    return str(item.get("call_id") or item.get("id") or "")
 
 
 def _words(item: Mapping[str, Any]) -> str:

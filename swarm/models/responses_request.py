@@ -38,10 +38,15 @@ class ResponsesEncoder(MessageEncoder):
         super().__init__(vendor, model)
         self._cache: tuple[bytes, str] | None = None
         """The first message, and the name of the cache."""
+        self._takes_encrypted = True
+        """Whether the server takes encrypted reasoning."""
 
     def encode(self, request: ModelRequest, *, max_output: int) -> bytes:
         """Encode a streaming request's body. Raises `ValueError` or `TypeError` for invalid JSON."""
         lacks = request.facts.lacks
+        if self._takes_encrypted == ("thinking" in lacks):
+            self._takes_encrypted = "thinking" not in lacks
+            self._encode_again()
         items = self._conversation(request)
         fields: dict[str, Any] = {
             "model": self._model,
@@ -93,7 +98,7 @@ class ResponsesEncoder(MessageEncoder):
         last = max((at for at, item in enumerate(own) if item is not None and item["type"] != "reasoning"), default=-1)
         for at, (block, item) in enumerate(zip(blocks, own, strict=True)):
             if item is not None:
-                if item["type"] != "reasoning" or at < last:
+                if item["type"] != "reasoning" or (at < last and self._is_readable(item)):
                     yield _fill(item, block)
             elif block["type"] == "tool_use":
                 yield {
@@ -104,6 +109,12 @@ class ResponsesEncoder(MessageEncoder):
                 }
             elif block["type"] in ("text", "compaction") and (text := block.get("text") or block.get("content")):
                 yield {"role": "assistant", "content": text}
+
+    def _is_readable(self, reasoning: dict[str, Any]) -> bool:
+        """Whether the server can read its reasoning again. It stores none, and would look for an item without content."""
+        if reasoning.get("encrypted_content"):
+            return self._takes_encrypted
+        return bool(reasoning.get("content"))
 
 
 def short_id(call_id: str) -> str:

@@ -19,7 +19,7 @@ from swarm.core.settings import Settings
 from swarm.models import ModelRequest, Usage
 from swarm.models.chat_request import ChatEncoder
 from swarm.models.codecs import codec
-from swarm.models.facts import ModelFacts, read_refusal
+from swarm.models.facts import NO_FACTS, ModelFacts, read_refusal
 from swarm.models.failures import response_failure, stream_failure
 from swarm.models.request import build_request
 from swarm.models.responses_reply import ResponsesReader
@@ -151,6 +151,33 @@ def test_reasoning_that_led_to_nothing_is_not_sent_back() -> None:
     )
 
 
+def test_reasoning_that_the_server_cannot_read_again_is_not_sent_back() -> None:
+    message = build_message("msg_1", "m-1", [THOUGHT, use(at=1)], "tool_use", USAGE)
+    bare = read([build_response(message, {})])
+    assert bare is not None and "encrypted_content" not in bare.content[0]["vendor"]["item"]
+    result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "ok"}]}
+    body = encode([GO, {"role": "assistant", "content": bare.content}, result])
+    assert [item.get("type") for item in body["input"]] == [None, "function_call", "function_call_output"]
+    assert read_responses(body)["messages"][1]["content"] == [use(at=1)]
+    open_item = {"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": "Let me see."}]}
+    bare.content[0]["vendor"]["item"] = open_item
+    assert encode([GO, {"role": "assistant", "content": bare.content}, result])["input"][1] == open_item
+
+
+def test_a_refusal_of_encrypted_reasoning_takes_it_out_of_the_whole_conversation() -> None:
+    reply = read(stream([THOUGHT, use(at=1)]))
+    assert reply is not None
+    result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "ok"}]}
+    messages = [GO, {"role": "assistant", "content": reply.content}, result]
+    encoder = ResponsesEncoder(VENDOR, "m-1")
+    kinds = [
+        [item.get("type") for item in encode(messages, encoder, facts=facts)["input"]]
+        for facts in (NO_FACTS, ModelFacts(lacks=("thinking",)), NO_FACTS)
+    ]
+    calls = ["function_call", "function_call_output"]
+    assert kinds == [[None, "reasoning", *calls], [None, *calls], [None, "reasoning", *calls]]
+
+
 def test_a_call_whose_id_was_changed_keeps_its_result() -> None:
     reply = read(stream([use("c" * 80)]))
     assert reply is not None
@@ -174,6 +201,25 @@ def test_words_that_were_not_streamed_are_taken_from_their_item() -> None:
     kept, bare, last = read(documents), read(without), read(ends)
     assert kept is not None and bare is not None and last is not None
     assert kept.content == bare.content == last.content
+
+
+def test_a_last_list_that_lacks_items_doubles_none() -> None:
+    documents = stream([THOUGHT, text("I look."), use(at=1), use("c2", at=2)])
+    whole, last = read(documents), documents[-1]["response"]
+    assert whole is not None
+    for lacking in range(5):
+        output = last["output"][lacking:]
+        for dropped in ((), ("response.output_item.done",)):
+            told = [one for one in documents[:-1] if one["type"] not in dropped or one["output_index"] < lacking]
+            reply = read([*told, {**documents[-1], "response": {**last, "output": output}}])
+            assert reply is not None and reply.content == whole.content, (lacking, dropped)
+    # Items that were not streamed come from the list, and those that it renames are known by their place.
+    renamed = [{**item, "id": f"new_{at}"} for at, item in enumerate(last["output"])]
+    for told, output in ((documents[:-1], renamed), (documents[:1], last["output"])):
+        reply = read([*told, {**documents[-1], "response": {**last, "output": output}}])
+        assert reply is not None and [block["type"] for block in reply.content] == [
+            *("thinking", "text", "tool_use", "tool_use")
+        ]
 
 
 def test_reasoning_in_parts_is_one_thought() -> None:
