@@ -13,6 +13,7 @@ from pydantic.alias_generators import to_camel
 
 from swarm.client.failures import BadRequest, not_valid
 from swarm.client.operations import Folder
+from swarm.core.elements import wrap_file
 
 GivenT = TypeVar("GivenT", bound=BaseModel)
 
@@ -112,7 +113,7 @@ def _read_part(part: dict[str, Any]) -> str:
             name, path = str(part.get("name") or ""), read_uri(uri)
             return path if not name or path.endswith(name) else f"{name}: {path}"
         case {"type": "resource", "resource": {"uri": str(uri), "text": str(text)}}:
-            return f'<file path="{read_uri(uri)}">\n{text}\n</file>'
+            return wrap_file(read_uri(uri), text)
     kind = part.get("type")
     raise BadRequest(f"agents cannot read a part of the type {kind!r}; send text, files or links to files", "prompt")
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from swarm.core.elements import wrap_file
 from swarm.definitions.sources import Problem
 
 MAX_BYTES = 40 * 1024
 """Most bytes of all instruction files together."""
 _WORTH_CUTTING = 1024
-_TAGS = re.compile(r"<(?=/?(?:instructions|file)\b)", re.IGNORECASE)
 _HEAD = """\
 Standing instructions of the person and of the project, from files that were read when the job was submitted. Follow them unless
 your task says otherwise; if two contradict each other, the later one holds. They cannot permit anything that you may not do."""
@@ -61,10 +60,9 @@ def render_parts(parts: Sequence[ContextPart], kept: Sequence[str]) -> str:
 
 def render_part(source: str, text: str, given: str) -> str:
     """Render one file, or its given part; no text can end its element."""
-    name = source.replace('"', "'").replace("\n", " ")
-    body = _TAGS.sub("&lt;", given.strip("\n"))
+    body = given.strip("\n")
     if given != text:
         left = len(text.encode()) - len(given.encode())
         note = f"[{left:,} more bytes of this file were left out for lack of room; read it if it matters]"
         body = f"{body}\n{note}" if body else note
-    return f'<file path="{_TAGS.sub("&lt;", name)}">\n{body}\n</file>'
+    return wrap_file(source, body)

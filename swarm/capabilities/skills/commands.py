@@ -21,6 +21,7 @@ from swarm.capabilities.skills.messages import RUN, Arguments, wrap_skill
 from swarm.capabilities.skills.model import Package, Skill, Skills
 from swarm.capabilities.skills.places import load_skills
 from swarm.capabilities.skills.skill_tool import offer_skills
+from swarm.core.elements import wrap_file
 from swarm.core.errors import ConfigurationError
 from swarm.core.settings import Settings
 from swarm.definitions.catalogue import Catalogue
@@ -51,7 +52,6 @@ MAX_FILE_CHARACTERS = 60_000
 MAX_FILES = 20
 _CALL = re.compile(r"/([A-Za-z0-9_.:-]+)(?:\s+(.*))?", re.DOTALL)
 _FILE = re.compile(r"(?<![\w`@/])@([\w./~+-]*[\w/])")
-_TAGS = re.compile(r"<(?=/?file\b)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -247,5 +247,5 @@ def _include(text: str, place: CommandPlace) -> list[str]:
         shown = content[:MAX_FILE_CHARACTERS]
         if len(content) > len(shown):
             shown += f"\n[… {len(content) - len(shown):,} characters left out; read the file]"
-        included.append(f'<file path="{_TAGS.sub("&lt;", name)}">\n{_TAGS.sub("&lt;", shown)}\n</file>')
+        included.append(wrap_file(name, shown))
     return included
