@@ -120,6 +120,7 @@ def send_message(
     reply_to: Annotated[str, Field(description="The id of the message that this answers.")] = "",
 ) -> Delivery:
     """Write to agents of a job as its person. They read it before their next turn; an ended agent continues with it."""
+    call.ready()
     return call.swarm.job(job).deliver(to, text, reply_to=reply_to)
 
 
@@ -130,6 +131,7 @@ def send_review(
     text: Annotated[str, Field(description="A message about the comments. Default: work on all of them.")] = "",
 ) -> Delivery:
     """Continue a job with the unresolved review comments of its pull request. A worker reads them; they follow the message as a note."""
+    call.ready()
     return call.swarm.job(job).send_review(text)
 
 
@@ -212,6 +214,7 @@ def answer_question(
     ] = False,
 ) -> Question:
     """Answer a question; its agent continues. Allowing a command runs it: a model asks the person first."""
+    call.ready()
     try:
         call.swarm.answer(question, answer, reason=reason, mode=mode, always=always, by=call.by)
     except QuestionClosed as error:

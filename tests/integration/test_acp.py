@@ -17,11 +17,16 @@ from pathlib import Path
 
 import pytest
 
+from swarm.api.acp.session import find_latest
+from swarm.client import aio
+from swarm.core.errors import ConfigurationError
 from swarm.local.redis_server import stop_redis
 from tests.acp_editor import Editor, open_editor
 from tests.acp_lines import LineEditor, open_lines
+from tests.acp_session import Seat
 from tests.fleet import Fleet
 from tests.needs import need
+from tests.waiting import wait_for
 
 SCENARIO = """
 name: editor
@@ -273,6 +278,43 @@ def test_a_cancelled_session_continues_and_the_work_of_a_copy_comes_home(fleet: 
             assert (home / "made.txt").read_text() == "made\n" and "1 file changed" in editor.text(session)
 
     asyncio.run(sit_later(asyncio.run(sit_first())))
+
+
+def test_a_session_that_two_editors_continue_is_one_job_and_a_failed_continuation_breaks_nothing(fleet: Fleet) -> None:
+    async def sit(opened: aio.Swarm) -> None:
+        at_once = Seat(fleet, opened, "acp/at-once")
+        assert await at_once.prompt("write it", lambda view: view.ended) == "end_turn"
+        assert "All done." in at_once.text()
+
+        one, other = (Seat(fleet, opened, "acp/shared") for _ in range(2))
+        url = fleet.rehearse(SCENARIO).url
+        alone = Seat(fleet, opened, "acp/alone", url)
+        turns = [asyncio.create_task(seat.prompt("two steps", lambda view: view.turns > 0)) for seat in (one, alone)]
+        for seat in (one, alone):
+            await asyncio.to_thread(wait_for, "it has begun", lambda seat=seat: seat.session.begun)
+        await other.session.load(replay=True)
+        for seat in (one, alone):
+            await seat.session.cancel(seat.session.place.id)
+        assert await asyncio.gather(*turns) == ["cancelled", "cancelled"]
+
+        assert await other.prompt("hello again") == "end_turn"
+        later = other.session.job_id
+        assert later == find_latest(fleet.swarm, one.session.job_id) != one.session.job_id
+        assert await one.prompt("hello again") == "end_turn"
+        assert (one.session.job_id, find_latest(fleet.swarm, later)) == (later, later), "the work goes on in one job"
+        assert one.text().count("and hello to you") == 2, "also what the other editor was told"
+        assert (one.ready, other.ready) == (1, 1), "workers were seen to before the continuation and before the message"
+
+        for _ in range(2):
+            with pytest.raises(ConfigurationError, match="was a rehearsal, whose server has ended"):
+                await alone.prompt("hello again")
+            assert alone.session.job_id == alone.session.place.id
+
+    async def sit_down() -> None:
+        async with aio.Swarm(fleet.settings) as opened, asyncio.timeout(90):
+            await sit(opened)
+
+    asyncio.run(sit_down())
 
 
 async def refuse_bad_requests(editor: LineEditor) -> None:

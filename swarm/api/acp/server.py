@@ -44,9 +44,9 @@ class EditorServer:
     """The agent that one editor talks with. `ready` sees to workers and raises if no job could run."""
 
     def __init__(self, fleet: aio.Swarm, source: IO[bytes], sink: IO[bytes], *, ready: Callable[[], None]) -> None:
-        self._fleet, self._ready = fleet, ready
+        self._fleet = fleet
         self._editor = ToInitialize()
-        self._call = Invocation(fleet.sync, self._editor.name)
+        self._call = Invocation(fleet.sync, self._editor.name, ready=ready)
         self._sessions: dict[str, EditorSession] = {}
         self._peer = EditorPeer(source, sink)
         self._peer.methods = {
@@ -88,6 +88,7 @@ class EditorServer:
         options = await asyncio.to_thread(read_choices, self._fleet.sync, folder)
         key = f"acp/{secrets.token_hex(16)}"
         session = self._make(SessionPlace(job_id_for(key), folder, options, key))
+        self._sessions[session.place.id] = session
         found = await asyncio.to_thread(partial(list_commands, self._fleet.sync, folder))
         told = {"sessionId": session.place.id, "update": show_commands(found)}
         # After the answer, because the editor knows no session before.
@@ -101,16 +102,18 @@ class EditorServer:
             return known.place.options.show()
         view = await asyncio.to_thread(self._fleet.sync.store.jobs.get, given.session_id)
         options = await asyncio.to_thread(fixed_options, self._fleet.sync, view)
-        if known is not None:
-            known.leave()
         session = self._make(SessionPlace(given.session_id, given.cwd or view.workspace, options))
+        if known is not None:
+            await known.leave()
+        # Open only once it is loaded: a prompt to a session without its job would begin another one.
         await session.load(replay=replay)
+        other, self._sessions[given.session_id] = self._sessions.get(given.session_id), session
+        if other is not None and other is not known:
+            await other.leave()
         return options.show()
 
     def _make(self, place: SessionPlace) -> EditorSession:
-        session = EditorSession(self._fleet, self._peer, self._editor, place, self._call)
-        self._sessions[place.id] = session
-        return session
+        return EditorSession(self._fleet, self._peer, self._editor, place, self._call)
 
     async def _list(self, params: Params) -> Params:
         wanted = read_params(ToList, params, "session/list")
@@ -142,7 +145,7 @@ class EditorServer:
 
     def _submit(self, session: EditorSession, text: str, key: str) -> Sequence[str]:
         """Start a job of the session; return the warnings."""
-        self._ready()
+        self._call.ready()
         place = session.place
         order = place.options.order()
         job = self._fleet.sync.submit(text, workspace=place.folder, idempotency_key=key, commands=True, **order)

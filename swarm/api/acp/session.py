@@ -95,8 +95,8 @@ class EditorSession:
     async def load(self, *, replay: bool) -> None:
         """Follow a job that exists; with `replay`, tell its past first. Raises `UnknownAgent`."""
         async with self._lock:
-            self.job_id = await _on_thread(find_latest, self._call.swarm, self.place.id)
-            await self._open(since=0.0 if replay else math.inf)
+            latest = await _on_thread(find_latest, self._call.swarm, self.place.id)
+            await self._open(latest, since=0.0 if replay else math.inf)
             self._follow()
 
     async def prompt(self, text: str, submit: Callable[[str, str], Sequence[str]]) -> str:
@@ -112,17 +112,20 @@ class EditorSession:
             elif self._in_words:
                 question_id, _ = self._in_words.popitem()
                 await self._answer(question_id, text)
-            elif self._thread.now.job["state"] == "cancelled":
-                await self._continue(text, submit)
             else:
-                turn.message = await self._send(text)
-            self._turns.append(turn)
+                turn.message = await self._write(text, submit)
+            assert self._thread is not None
+            if turn.message or not self._thread.has_ended:
+                self._turns.append(turn)
+            else:
+                # Its end came before the first look, so no event will tell it.
+                self._end_turn(turn, await self._view())
             self._follow()
         return await turn.over
 
     async def _begin(self, text: str, submit: Callable[[str, str], Sequence[str]], key: str) -> None:
         warnings = await _on_thread(submit, text, key)
-        await self._open(since=0.0, own=True)
+        await self._open(job_id_for(key), since=0.0, own=True)
         for warning in warnings:
             self._note(warning)
 
@@ -133,18 +136,26 @@ class EditorSession:
         self._thread.own.add(message)
         return message
 
-    async def _continue(self, text: str, submit: Callable[[str, str], Sequence[str]]) -> None:
-        """Continue after a cancellation: in a new job, from the last turn. The session stays the same."""
-        if self._following is not None:
-            self._following.cancel()
-            self._following = None
-        since = await _on_thread(self._call.swarm.store.now)
-        before, self.job_id = self.job_id, job_id_for(continuation_key(self.job_id))
-        if await _on_thread(go_on_after, self._call.swarm, before, text):
-            await self._open(since=since)
+    async def _write(self, text: str, submit: Callable[[str, str], Sequence[str]]) -> str:
+        """Write to the job, or continue it if it was cancelled, in a new job of the same session; return the id of a message."""
+        view = await self._view()
+        if view.state == "cancelled":
+            self._end_turns("cancelled")
+            latest = await _on_thread(find_latest, self._call.swarm, self.job_id)
+            if latest != self.job_id:
+                # Others continued it meanwhile: the work is theirs, and two jobs must not do it.
+                await self._open(latest, since=view.ended_at or 0.0)
+                view = await self._view()
+        if view.state != "cancelled":
+            return await self._send(text)
+        await _on_thread(self._call.ready)
+        since, key = await _on_thread(self._call.swarm.store.now), continuation_key(self.job_id)
+        if await _on_thread(go_on_after, self._call.swarm, self.job_id, text):
+            await self._open(job_id_for(key), since=since)
         else:
             # It was cancelled before its first turn.
-            await self._begin(text, submit, continuation_key(before))
+            await self._begin(text, submit, key)
+        return ""
 
     async def cancel(self, session_id: str) -> None:
         """Cancel the job, or one agent with those below it."""
@@ -162,10 +173,13 @@ class EditorSession:
             self._following.cancel()
         await asyncio.gather(*self._asking.values(), return_exceptions=True)
 
-    def leave(self) -> None:
-        """Stop following, because another session of this editor takes its place."""
-        for task in (*self._asking.values(), *([self._following] if self._following else [])):
-            task.cancel()
+    async def leave(self) -> None:
+        """Stop following, because another session of this editor takes its place. The next prompt would follow again."""
+        async with self._lock:
+            for task in (*self._asking.values(), *([self._following] if self._following else [])):
+                task.cancel()
+            self._asking, self._following = {}, None
+            self._end_turns("end_turn")
 
     # -- commands --------------------------------------------------------------------------------------------------
 
@@ -211,13 +225,16 @@ class EditorSession:
 
     # -- following -------------------------------------------------------------------------------------------------
 
-    async def _open(self, *, since: float, own: bool = False) -> None:
-        waiting = self._call.swarm.outlasting(self.job_id)
-        thread = JobThread(waiting, self.job_id, self.place.id, nested=self._editor.knows("subagents"))
+    async def _open(self, job_id: str, *, since: float, own: bool = False) -> None:
+        """Make this job the session's, once its state is read."""
+        waiting = self._call.swarm.outlasting(job_id)
+        thread = JobThread(waiting, job_id, self.place.id, nested=self._editor.knows("subagents"))
         if own:
-            thread.own.add(self.job_id)
+            thread.own.add(job_id)
         self._tell(await _on_thread(partial(thread.open, since=since)))
-        self._thread = thread
+        if self._following is not None:
+            self._following.cancel()
+        self.job_id, self._thread, self._following = job_id, thread, None
         self._tell([(self.place.id, show_commands(commands.OWN))])
         self._see_to_questions()
 
@@ -244,7 +261,7 @@ class EditorSession:
                     look = await _on_thread(thread.take, found)
                     self._tell(look.told)
                     self._see_to_questions()
-                    await self._end_turns(look)
+                    await self._see_to_turns(look)
                     if thread.has_ended and not self._turns:
                         # Before the lock is released, so that the next prompt follows again.
                         self._following = None
@@ -266,7 +283,8 @@ class EditorSession:
         for session_id, update in told:
             self._peer.tell("session/update", {"sessionId": session_id, "update": update})
 
-    async def _end_turns(self, look: Look) -> None:
+    async def _see_to_turns(self, look: Look) -> None:
+        """End the turns that the look ends."""
         for event in look.events:
             for turn in self._turns:
                 if event.kind == "message" and event.fields.get("id") == turn.message:
@@ -274,10 +292,19 @@ class EditorSession:
         ended = [turn for turn in self._turns if not turn.message] if look.has_ended else []
         if not ended:
             return
-        view = await _on_thread(self._call.swarm.store.jobs.get, self.job_id)
+        view = await self._view()
         for turn in ended:
             self._turns.remove(turn)
             self._end_turn(turn, view)
+
+    def _end_turns(self, why: str) -> None:
+        for turn in self._turns:
+            if not turn.over.done():
+                turn.over.set_result(why)
+        self._turns.clear()
+
+    async def _view(self) -> JobView:
+        return await _on_thread(self._call.swarm.store.jobs.get, self.job_id)
 
     def _end_turn(self, turn: _Turn, view: JobView) -> None:
         if view.state == "cancelled":
@@ -318,9 +345,7 @@ class EditorSession:
             self._in_words[question.id] = question
             self._say(tell_in_words(question, placed.prefix))
             # The person can only type once the turn has ended.
-            for turn in self._turns:
-                turn.over.set_result("end_turn")
-            self._turns.clear()
+            self._end_turns("end_turn")
             return
         try:
             result = await self._peer.ask(asked.method, asked.params)

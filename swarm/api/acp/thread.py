@@ -134,7 +134,11 @@ class JobThread:
         """Read the job's current state, and tell its entries from that time on (Unix seconds). Raises `UnknownAgent`."""
         self._now, self._since = self._reader.snapshot(self.job_id), since
         told = self._announce(self.now.agents)
-        wanted = [agent_id for agent_id, row in self.now.agents.items() if not since or not row["ended"]]
+        wanted = [
+            agent_id
+            for agent_id, row in self.now.agents.items()
+            if not row["ended"] or (row["ended_at"] or 0.0) >= since
+        ]
         told += self._tell_entries(entry for agent_id in wanted[:MOST_REPLAYED] for entry in self._read_on(agent_id))
         rest = [voice for voice in self._voices.values() if not voice.read]
         lengths = self._swarm.store.journals.lengths([voice.agent_id for voice in rest])
