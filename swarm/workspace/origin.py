@@ -144,11 +144,13 @@ def list_ignored(folder: Path) -> list[str]:
 def list_special(folder: Path) -> dict[str, str]:
     """List up to a hundred pipes, sockets and devices of a folder, which Git does not see: path → its kind. Ignored ones are not listed."""
     found, todo = dict[str, str](), [os.fspath(folder)]
+    # Such as `node_modules`: often most of all files.
+    ignored = {os.path.join(folder, path[:-1]) for path in list_ignored(folder) if path.endswith("/")}
     while todo:
         with suppress(OSError), os.scandir(todo.pop()) as entries:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
-                    todo += [entry.path] if entry.name != ".git" else []
+                    todo += [entry.path] if entry.name != ".git" and entry.path not in ignored else []
                 elif not entry.is_file(follow_symlinks=False) and not entry.is_symlink():
                     mode = entry.stat(follow_symlinks=False).st_mode
                     what = "pipe" if stat.S_ISFIFO(mode) else "socket" if stat.S_ISSOCK(mode) else "device"
