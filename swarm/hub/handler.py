@@ -17,6 +17,10 @@ from swarm.hub.requests import RepositoryPlace
 log = EventLog("swarm.hub")
 
 
+OPTIONAL = "Swarm-Optional"
+"""Header of a push that the job can do without."""
+
+
 @dataclass
 class Hub:
     """State shared by the requests of one hub."""
@@ -47,7 +51,7 @@ class HubHandler(RequestHandler):
 
     def find_room(self, place: RepositoryPlace) -> int:
         """How many bytes a job may add now; refuses the request if there is no room."""
-        match self.hub.repositories.room(place):
+        match self.hub.repositories.room(place, optional=OPTIONAL in self.request.headers):
             case Full(why, for_good):
                 remedy = "raise SWARM_HUB_JOB_MIB of the hub" if for_good else "free its disk, or raise SWARM_HUB_MIB"
                 self.refuse(413 if for_good else 507, f"no room: {why}; {remedy}")

@@ -86,10 +86,10 @@ class RepositoryStore:
 
     # -- room ------------------------------------------------------------------------------------------------
 
-    def room(self, place: RepositoryPlace) -> PushQuota | Full:
-        """How much may be pushed to the repository now."""
+    def room(self, place: RepositoryPlace, *, optional: bool = False) -> PushQuota | Full:
+        """How much may be pushed to the repository now. What is `optional` leaves half of a job's room to its work."""
         # A base may be as large as a project, so it has the share of all.
-        most = self._all_bytes if place.is_base else self._job_bytes
+        most = self._all_bytes if place.is_base else self._job_bytes // (2 if optional else 1)
         left = most - self._sizes.get(place, 0)
         if left <= 0:
             return Full(f"{place} holds {_mib(most - left)} of its {_mib(most)} MiB", for_good=True)

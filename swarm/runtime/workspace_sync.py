@@ -340,7 +340,7 @@ class GitSync(ThroughHub):
         """Keep the dependency folders if they have changed; returns whether they have. Nothing waits or fails for them."""
         try:
             return self._dependencies.keep(
-                lambda parts: push_parts(self._git_dir, self._url, parts, self._token, NETWORK_SECONDS)
+                lambda parts: push_parts(self._git_dir, self._url, parts, self._token, NETWORK_SECONDS, optional=True)
             )
         except GitFailed as error:
             log.warning("files.dependencies_not_kept", agent_id=self._segment.spec.agent_id, why=error)

@@ -19,6 +19,7 @@ Token = str | SiteToken | None
 _AT_ONCE = 4
 """Parts sent together. A server that compares them all before it sends the first byte must not seem dead."""
 _NO_DELTAS = ("-c", "pack.window=0", "-c", "pack.compression=1")
+_OPTIONAL = ("-c", "http.extraHeader=Swarm-Optional: 1")
 """Chunks are not alike, and looking for likeness takes longer than sending them."""
 
 
@@ -40,8 +41,10 @@ def find_missing(git_dir: Path, parts: Sequence[str]) -> list[str]:
     return [line.split(" ")[0] for line in told if line.endswith(" missing")]
 
 
-def push_parts(git_dir: Path, url: str, parts: Iterable[str], token: Token, seconds: float) -> None:
-    """Send parts that have not been sent there yet, a few at once. Raises `GitFailed`."""
+def push_parts(
+    git_dir: Path, url: str, parts: Iterable[str], token: Token, seconds: float, *, optional: bool = False
+) -> None:
+    """Send parts that have not been sent there yet, a few at once; a hub refuses `optional` ones sooner. Raises `GitFailed`."""
     sent = git_dir / "swarm-parts-sent"
     known = set[str]()
     with suppress(OSError):
@@ -49,7 +52,7 @@ def push_parts(git_dir: Path, url: str, parts: Iterable[str], token: Token, seco
     wanted = [part for part in dict.fromkeys(parts) if f"{url} {part}" not in known]
     for some in _take_some(wanted):
         words = ["push", "-q", "--porcelain", "--no-verify", url, *(f"{part}:{_ref(part)}" for part in some)]
-        call_git(git_dir, [*_NO_DELTAS, *words], token=token, seconds=seconds)
+        call_git(git_dir, [*_NO_DELTAS, *(_OPTIONAL if optional else ()), *words], token=token, seconds=seconds)
         with sent.open("a") as file:
             file.writelines(f"{url} {part}\n" for part in some)
 

@@ -161,6 +161,9 @@ def test_a_repository_has_its_share_and_the_hub_its_own(tmp_path: Path, client: 
     with closing(HubProcess(tmp_path / "small", SWARM_HUB_JOB_MIB="1", SWARM_HUB_MIB="3")) as small:
         for number in range(2):
             client.commit(big=os.urandom(700_000))
+            push = ("push", "-q", f"{small.url}/jobs/job-big.git", "HEAD:refs/swarm/a/9")
+            told = client.complain("-c", "http.extraHeader=Swarm-Optional: 1", *push)
+            assert "no room" in told or "maximum allowed size" in told, "half of the room is kept for the job's work"
             told = client.push(f"{small.url}/jobs/job-big.git", f"refs/swarm/a/{number}")
             assert (told == "") is (number == 0), told
         assert "maximum allowed size" in told
