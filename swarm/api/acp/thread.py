@@ -138,9 +138,10 @@ class JobThread:
             agent_id
             for agent_id, row in self.now.agents.items()
             if not row["ended"] or (row["ended_at"] or 0.0) >= since
-        ]
-        told += self._tell_entries(entry for agent_id in wanted[:MOST_REPLAYED] for entry in self._read_on(agent_id))
-        rest = [voice for voice in self._voices.values() if not voice.read]
+        ][:MOST_REPLAYED]
+        told += self._tell_entries(entry for agent_id in wanted for entry in self._read_on(agent_id))
+        # Not those that were read: a journal that was empty a moment ago is told as it grows.
+        rest = [self._voices[agent_id] for agent_id in self._voices.keys() - wanted]
         lengths = self._swarm.store.journals.lengths([voice.agent_id for voice in rest])
         for voice, length in zip(rest, lengths, strict=True):
             voice.read = length
