@@ -105,11 +105,14 @@ _WORDINGS = (
         ),
         "too_large",
     ),
-    (re.compile(r"reached your specified .*usage limit|spend(ing)? limit", re.I), "spend_limit"),
-    (re.compile(r"credit balance is too low", re.I), "billing"),
+    (re.compile(r"reached your specified .*usage limit|spend(?:ing)? (?:limit|cap)", re.I), "spend_limit"),
+    (re.compile(r"credit balance is too low|prepayment credits are depleted", re.I), "billing"),
     (re.compile(r"\bAPI key (?:not valid|expired)", re.I), "authentication"),
 )
-_AGAIN_IN = re.compile(r"\btry again in (\d+(?:\.\d+)?) ?(ms|s)\b", re.I)
+_AGAIN_IN = re.compile(
+    r"\b(?:re)?try (?:again )?in (?=\d)(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?) ?(ms|s))?(?!\w)", re.I
+)
+"""OpenAI writes `try again in 1m26.4s`, Google `retry in 34.5s`."""
 _OVER_RATE = re.compile(r"\brequest too large\b", re.I)
 _IMAGE = re.compile(r"\bimages?\b", re.I)
 _TRANSIENT_KINDS = frozenset({"rate_limit", "overloaded", "server", "timeout", "connection", "cut"})
@@ -141,7 +144,7 @@ def response_failure(
         return TransientModelError(
             _say(kind, where, detail.message),
             kind=kind,
-            retry_after_seconds=retry_after_seconds(headers, now) or detail.wait or _seconds_told(detail.message),
+            retry_after_seconds=retry_after_seconds(headers, now) or detail.wait,
         )
     return _permanent(kind, where, detail.message, model=model, provider=provider, aliases=aliases)
 
@@ -152,9 +155,7 @@ def stream_failure(body: object, *, model: str, provider: str, aliases: str) -> 
     kind = _kind_of(detail, None)
     if kind in _TRANSIENT_KINDS:
         return TransientModelError(
-            _say(kind, "in mid-reply", detail.message),
-            kind=kind,
-            retry_after_seconds=detail.wait or _seconds_told(detail.message),
+            _say(kind, "in mid-reply", detail.message), kind=kind, retry_after_seconds=detail.wait
         )
     return _permanent(kind, "in mid-reply", detail.message, model=model, provider=provider, aliases=aliases)
 
@@ -185,11 +186,13 @@ def retry_after_seconds(headers: Mapping[str, str], now: float) -> float | None:
 
 
 def _seconds_told(message: str) -> float | None:
-    """The wait that a message of OpenAI's names, which some replies state nowhere else."""
+    """The wait that a message names, which some replies state nowhere else."""
     found = _AGAIN_IN.search(message)
     if found is None:
         return None
-    return min(float(found[1]) * (0.001 if found[2] == "ms" else 1.0), RETRY_AFTER_CAP_SECONDS) or None
+    hours, minutes, number, unit = found.groups()
+    seconds = float(number or 0) * (0.001 if (unit or "").lower() == "ms" else 1.0)
+    return min(int(hours or 0) * 3600 + int(minutes or 0) * 60 + seconds, RETRY_AFTER_CAP_SECONDS) or None
 
 
 def backoff_seconds(attempt: int, error: TransientModelError, random: float) -> float:
@@ -215,7 +218,7 @@ class _Detail(NamedTuple):
     code: str
     message: str
     wait: float | None = None
-    """The wait in seconds that the body itself asks for."""
+    """The wait in seconds that the body asks for, in a field or at the end of its message."""
 
 
 def _read_body(body: object) -> _Detail:
@@ -225,12 +228,14 @@ def _read_body(body: object) -> _Detail:
     if not isinstance(error, dict):
         # A plain text, or the flatter shapes of other platforms and proxies.
         text = body.get("message") or error or body.get("detail") if isinstance(body, dict) else body
-        return _Detail("", "", _one_line(text if isinstance(text, str) else json.dumps(text)) if text else "")
+        said = "" if not text else text if isinstance(text, str) else json.dumps(text)
+        return _Detail("", "", _one_line(said), _seconds_told(said))
     details = error.get("details")
     code = details.get("error_code") if isinstance(details, dict) else error.get("code")
     kind = error.get("type") or error.get("status") or ""
     wait = next((_seconds_of(one.get("retryDelay")) for one in _dicts(details) if "retryDelay" in one), None)
-    return _Detail(str(kind), str(code or ""), _one_line(str(error.get("message") or "")), wait)
+    said = str(error.get("message") or "")
+    return _Detail(str(kind), str(code or ""), _one_line(said), wait or _seconds_told(said))
 
 
 def _dicts(details: object) -> list[dict[str, Any]]:

@@ -1,6 +1,6 @@
 """The rehearsal in OpenAI's Chat Completions: requests become the Messages API's, and replies become chunks.
 
-Requests are checked as strictly as the vendor's own server does where clients go wrong: the order of calls and results, ids, types.
+Requests are checked as strictly as the vendor's own server does where clients go wrong: the order of calls and results, ids, types, names.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from swarm.rehearsal.connection import RequestRefused
-from swarm.rehearsal.responses_wire import mark_cache
+from swarm.rehearsal.responses_wire import check_tool_name, mark_cache
 
 _LONGEST_ID = 40
 _REASONS = {"tool_use": "tool_calls", "max_tokens": "length", "refusal": "content_filter"}
@@ -114,6 +114,7 @@ def _append(made: list[dict[str, Any]], role: str, blocks: list[dict[str, Any]])
 
 def _tool(tool: dict[str, Any]) -> dict[str, Any]:
     function = tool["function"]
+    check_tool_name(function["name"])
     return {"name": function["name"], "description": function["description"], "input_schema": function["parameters"]}
 
 

@@ -307,14 +307,11 @@ class Endpoints:
     def _send_pieces(
         self, send: Send, head: bytes, pieces: Iterable[bytes], end: bytes, seconds: float, record: RequestRecord
     ) -> bool:
-        """Send the first piece at once, and spread the others evenly over `seconds`."""
-        # An empty chunk would end the reply. Some formats have a single event for a short one.
+        """Send the first piece at once, and spread the others evenly over `seconds`; a single piece comes at their end."""
+        # An empty chunk would end the reply.
         chunks = [format_chunk(piece) for piece in pieces if piece]
-        if len(chunks) < 2:
-            self._ledger.record(record)
-            send(b"".join((head, *chunks, end)))
-            return True
-        first, *rest = chunks
+        # Some formats have a single event for a short reply: before it only the head is sent.
+        first, *rest = chunks if len(chunks) > 1 else [b"", *(chunks or [b""])]
         send(head + first)
         for number, piece in enumerate(rest, start=1):
             if self._closing.wait(seconds / len(rest)):

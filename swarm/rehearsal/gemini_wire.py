@@ -104,7 +104,7 @@ def build_gemini_error(refusal: RequestRefused, status: int) -> dict[str, Any]:
         message = f"The input token count ({sizes[0]}) exceeds the maximum number of tokens allowed ({sizes[1]})."
     details = []
     if refusal.retry_after is not None:
-        wait = f"{refusal.retry_after:g}s"
+        wait = f"{refusal.retry_after:.9f}".rstrip("0").rstrip(".") + "s"
         details = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": wait}]
     named = {"code": status, "message": message, "status": _STATUSES.get(status, "UNKNOWN")}
     return {"error": {**named, **({"details": details} if details else {})}}

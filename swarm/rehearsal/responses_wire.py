@@ -27,8 +27,8 @@ _FIELDS = {
 }
 """The required and the other fields of input items."""
 _LONGEST_ID = 64
+_TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _LEAST_OUTPUT = 16
-_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _INCLUDE = "reasoning.encrypted_content"
 _PREFIXES = {"message": "msg_", "reasoning": "rs_", "function_call": "fc_", "function_call_output": "fc_"}
 _EFFORTS = (None, "none", "minimal", "low", "medium", "high", "xhigh")
@@ -235,10 +235,17 @@ def _open_reasoning(item: dict[str, Any], place: str) -> Block:
         ) from None
 
 
+def check_tool_name(name: Any) -> None:
+    """Refuse a function's name that OpenAI's formats do not allow. Raises `RequestRefused`."""
+    if not isinstance(name, str) or not _TOOL_NAME.fullmatch(name):
+        raise RequestRefused(f"Invalid name in 'tools': {name!r} does not match '^[a-zA-Z0-9_-]{{1,64}}$'.")
+
+
 def _tool(tool: dict[str, Any]) -> dict[str, Any]:
     name, schema = tool.get("name"), tool.get("parameters")
-    if tool.get("type") != "function" or not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise RequestRefused(f"Invalid 'tools.name': {name!r} does not match the pattern '^[a-zA-Z0-9_-]+$'.")
+    if tool.get("type") != "function":
+        raise RequestRefused(f"Invalid 'tools.type': {tool.get('type')!r}.")
+    check_tool_name(name)
     if not isinstance(schema, dict):
         raise RequestRefused(f"Invalid schema for function '{name}'.", code="invalid_function_parameters")
     closed = schema.get("additionalProperties") is False

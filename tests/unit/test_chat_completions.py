@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 
 from swarm.core.errors import ConfigurationError
 from swarm.core.settings import Settings
+from swarm.definitions.mcp.servers import tool_name
 from swarm.models import ModelRequest, Reply, Usage
 from swarm.models.chat_reply import ChatReader, read_usage
 from swarm.models.chat_request import ChatEncoder, short_id
@@ -30,7 +32,10 @@ from swarm.models.router import AnyModel
 from swarm.models.vendors import WIRES, Vendor, split_model, vendors
 from swarm.rehearsal.chat_wire import build_chunks, build_whole, read_chat
 from swarm.rehearsal.connection import RequestRefused
+from swarm.rehearsal.gemini_wire import read_gemini
+from swarm.rehearsal.responses_wire import read_responses
 from swarm.rehearsal.wire import build_message
+from tests.codecs import GO, encode_as
 
 VENDOR = Vendor("ours", "https://llm.example.org/v1", "OURS_KEY")
 NAME = "ours:m-1"
@@ -240,6 +245,20 @@ def test_the_rehearsal_refuses_a_conversation_that_vendors_refuse() -> None:
         read_chat({"model": "m", "messages": [unanswered, {"role": "user", "content": "x"}]})
     with pytest.raises(RequestRefused, match="answers a call"):
         read_chat({"model": "m", "messages": [{"role": "tool", "tool_call_id": "z", "content": "x"}]})
+    with pytest.raises(RequestRefused, match="Invalid name in 'tools'"):
+        read_chat(encode([{"role": "user", "content": "go"}], tools=[{**LOOK, "name": "x" * 65}]))
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_the_longest_name_of_a_tool_fits_every_format(wire: str) -> None:
+    name = tool_name("a server", "x" * 100)
+    body = encode_as(wire, [GO], tools=[{**LOOK, "name": name}])
+    read = {
+        "chat": read_chat,
+        "responses": read_responses,
+        "gemini": partial(read_gemini, path="/v1beta/models/m:generateContent"),
+    }
+    assert len(name) == 64 and read[wire](body)["tools"][0]["name"] == name
 
 
 def test_a_model_has_a_vendor_only_if_its_name_begins_with_one() -> None:

@@ -184,6 +184,12 @@ def test_failures_of_the_format_are_understood() -> None:
 
     limited = failure(429, "Resource exhausted.", retry_after=34.5)
     assert (limited.kind, limited.retry_after_seconds) == ("rate_limit", 34.5)
+    assert failure(429, "Resource exhausted.", retry_after=0.00005).retry_after_seconds == 0.00005
+    # Its messages are long, and may name the wait alone.
+    quota = f"You exceeded your current quota. {'* Quota exceeded for metric: requests. ' * 20} Please retry in 11.5s."
+    assert (failure(429, quota).kind, failure(429, quota).retry_after_seconds) == ("rate_limit", 11.5)
+    assert failure(429, "Your prepayment credits are depleted. Please go to AI Studio.").kind == "billing"
+    assert failure(429, "Your project has exceeded its monthly spending cap.").kind == "spend_limit"
     assert failure(503, "The model is overloaded.").kind == "overloaded"
     assert failure(403, "no").kind == "permission" and failure(404, "no").kind == "not_found"
     key = failure(400, "API key not valid. Please pass a valid API key.")

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarm.core.errors import PermanentModelError
+from swarm.core.errors import PermanentModelError, TransientModelError
 from swarm.core.settings import Settings
 from swarm.models import ModelRequest, Usage
 from swarm.models.chat_request import ChatEncoder
@@ -263,9 +263,17 @@ def test_failures_of_the_format_are_understood() -> None:
     limited = midway(failed("rate_limit_exceeded", "Rate limit reached. Please try again in 11.054s."))
     assert (limited.kind, limited.retry_after_seconds) == ("rate_limit", 11.054)
     assert ResponsesReader.failure({"type": "response.completed", "response": {"error": None}}) is None
-    body = {"error": {"message": "Try again in 250ms.", "type": "requests", "code": "rate_limit_exceeded"}}
-    error = response_failure(429, {}, body, model=NAME, provider="openai", aliases="", now=0.0)
-    assert (error.kind, error.retry_after_seconds) == ("rate_limit", 0.25)
+
+    def waits(message: str) -> float | None:
+        body = {"error": {"message": message, "type": "requests", "code": "rate_limit_exceeded"}}
+        error = response_failure(429, {}, body, model=NAME, provider="openai", aliases="", now=0.0)
+        assert isinstance(error, TransientModelError) and error.kind == "rate_limit"
+        return error.retry_after_seconds
+
+    assert waits("Try again in 250ms.") == 0.25
+    assert waits("Please try again in 1m26.5s. Visit the page.") == 86.5
+    assert waits("Please try again in 7m0s.") == 420 and waits("Please try again in 2h15m.") == 3_600
+    assert waits("Please try again in 20 minutes") is None and waits("Please try again in a while") is None
 
 
 BLOCKS = st.lists(

@@ -2,7 +2,8 @@
 -- Its account: governor_common.lua
 --
 -- A server that states no limits refuses for reasons of its own, too. So one refusal halves the window of concurrent requests, which grows
--- again with each reply. A limit per minute is believed only when refusals are repeated, and is then the grant between them.
+-- again with each reply. A limit per minute is believed only when refusals are repeated, and is then the grant between them. Without any
+-- grant there is nothing to believe: the server then refuses all requests for a time, and holds alone answer that.
 
 local WIDEST = 1000
 local NARROWEST = 4
@@ -51,7 +52,8 @@ local function are_refusals_repeated(a) return a.refused > 3 and a.refused > 0.0
 -- have just begun.
 local function reckon(a)
   local minutes, is_known = (NOW - a.since) / 60, a.cap[1] < governor.UNBOUND
-  if a.slack == 0 and are_refusals_repeated(a) and (is_known or minutes >= LEAST_MINUTES) then
+  local is_measured = minutes >= LEAST_MINUTES and a.used[2] + a.used[3] > 0
+  if a.slack == 0 and are_refusals_repeated(a) and (is_known or is_measured) then
     for n = 1, 3 do
       -- A single moment shows only that it was too much.
       local granted = minutes < LEAST_MINUTES and a.cap[n] * 0.93 or a.used[n] / minutes
