@@ -173,8 +173,7 @@ def needs_of(
     wants |= {offer("mcp", key) for key in servers}
     harness = spec.definition.harness
     wants |= {offer("harness", harness.program)} if harness else set()
-    # Any worker may take an agent with a chain: the one that cannot use its model finds another worker, or another model.
-    named = (harness or (spec.definition.asks_model and not spec.fallbacks)) and not spec.base_url
+    named = (spec.definition.asks_model or harness) and not asks_anywhere(spec)
     model = spec.model if named else ""
     wants |= _wants_of_model(model) if model else set()
     wants |= _TODAY
@@ -185,6 +184,14 @@ def needs_of(
     # The agent's own folder, and in it the workspace under its name.
     checkouts = str(PurePath(spec.workspace).parent.parent)
     return needs.model_copy(update={"hub": spec.files.hub, "checkouts": checkouts})
+
+
+def asks_anywhere(spec: AgentSpec) -> bool:
+    """Whether any worker may take the agent, whatever its model: a rehearsal needs no key, and a chain has other models.
+
+    A worker that cannot use the model of a chain finds another worker, or another model. Harnesses use no chain.
+    """
+    return bool(spec.base_url) or bool(spec.fallbacks and spec.definition.asks_model)
 
 
 def with_model(needs: Needs, model: str, was: str = "") -> Needs:

@@ -19,7 +19,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from swarm.agent.entries import Entry, Exchanged, Mail
-from swarm.agent.needs import Has, find_common_lack, read_needs, read_workers
+from swarm.agent.needs import Has, Needs, asks_anywhere, find_common_lack, read_needs, read_workers, with_model
+from swarm.agent.spec import AgentSpec
 from swarm.client.ends import JobEnds
 from swarm.client.jobs import Job as Job
 from swarm.client.jobs import show_lack
@@ -260,7 +261,8 @@ class Swarm:
         """
         from swarm.models.catalogue import cost_usd, resolve_model
 
-        self.hold_job(self.store.agents.get(agent_id).job_id)
+        record = self.store.agents.get(agent_id)
+        self.hold_job(record.job_id)
         spec, prices = self.store.agents.spec(agent_id), self.settings.prices_file
         if not model.strip() or "," in model:
             raise ConfigurationError(f"{model!r} is not a model: name one, for example sonnet or openai:gpt-6")
@@ -273,9 +275,18 @@ class Swarm:
                 "add its price to the file that SWARM_PRICES_FILE names"
             )
         wanted = json.dumps({"id": secrets.token_hex(8), "model": full, "by": clean_text(by)})
-        state, effect = self.store.agents.want(agent_id, "model", wanted)
+        instead = self._needs_for(record, spec, full)
+        state, effect = self.store.agents.want(agent_id, "model", wanted, instead=instead)
         self.publish(effect)
         return state
+
+    def _needs_for(self, record: AgentView, spec: AgentSpec, model: str) -> tuple[str, Needs] | None:
+        """An agent's needs as recorded, and those for another model, if no worker can take the agent as it is."""
+        needs, workers = read_needs(record.needs), self.workers()
+        if needs is None or not workers or not find_common_lack(needs, workers):
+            return None
+        other = with_model(needs, "" if asks_anywhere(spec) else model)
+        return None if other == needs else (record.needs, other)
 
     def hold_job(self, job_id: str) -> None:
         """Raise `BeyondCeiling` for a job that could not start within the ceiling, because its writer directs it."""

@@ -143,7 +143,7 @@ class Journal:
         # A failed step is not repeated by `flush`: it may have stored these.
         self._held, self._beside_held = [], {}
         appended = self.store.journals.append(
-            self.claim, number, stored, reservation=reservation, most=self._most, **effects
+            self.claim, number, stored, reservation=reservation, model=self.share.model, most=self._most, **effects
         )
         self.full = appended.full
         self.unread = self.unread if appended.unread is None else appended.unread

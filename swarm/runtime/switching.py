@@ -13,7 +13,7 @@ from swarm.agent.compaction import Compact, ContextBounds, bounds_of, find_cut
 from swarm.agent.decision import Action, SwitchModel, WantedModel
 from swarm.agent.entries import Switched
 from swarm.agent.history import History
-from swarm.agent.needs import Needs, find_unmet, read_needs, read_workers, with_model
+from swarm.agent.needs import Needs, asks_anywhere, find_unmet, read_needs, read_workers, with_model
 from swarm.core.log import EventLog
 from swarm.core.usage import Usage
 from swarm.models.catalogue import cost_usd
@@ -58,10 +58,12 @@ def _switch_to(parts: Parts, action: SwitchModel, wanted: WantedModel) -> Action
     if why := explain_unfit(segment, facts, wanted.model):
         stays = {"model": entry.was, "passed_over": {wanted.model: why}}
         segment.journal.append([entry.model_copy(update=stays)])
+        _need_model(segment)
     elif (first := _summary_before(segment.history, parts.model_call.bounds(), facts.sizes(wanted.model))) is not None:
         return first
     elif entry.model == entry.was:
         segment.journal.append([entry])
+        _need_model(segment)
     else:
         write_switch(segment, entry)
     return None
@@ -79,12 +81,18 @@ def _summary_before(history: History, now: ContextBounds | None, then: Sizes) ->
 
 def write_switch(segment: Segment, entry: Switched) -> None:
     """Journal a switch, note it in the agent's record, and ask for slots of the new model from now on."""
-    # Any worker may ask a rehearsal's server, or find another model of a chain.
-    any_worker = bool(segment.spec.fallbacks) or segment.spec.base_url is not None
-    needs = with_model(_needs_of(segment), "" if any_worker else entry.model, entry.was)
+    needs = with_model(_needs_of(segment), "" if asks_anywhere(segment.spec) else entry.model, entry.was)
     segment.journal.switch(entry, needs)
     segment.follow_switch()
     log.warning("model.switched", agent_id=segment.claim.agent_id, model=entry.model, reason=entry.reason)
+
+
+def _need_model(segment: Segment) -> None:
+    """Have the agent need its model, which it keeps: a choice may have freed it from a model that no worker could ask."""
+    needs = _needs_of(segment)
+    kept = with_model(needs, "" if asks_anywhere(segment.spec) else segment.model_id)
+    if kept != needs:
+        segment.store.agents.need(segment.claim, kept)
 
 
 def explain_unfit(segment: Segment, facts: KnownFacts, model: str) -> str:

@@ -5,6 +5,7 @@ Also enforces an agent's own time limit: at its end the agent gives its final an
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -36,11 +37,20 @@ def park(
     condition, journal = within_time(segment, condition), segment.journal
     told = condition if tool_use_id else condition.model_copy(update={"children": condition.children[:_JOURNALED]})
     entry, said = journal.stamp(Parked(condition=told, tool_use_id=tool_use_id)), segment.history.reply_text.text()
+    number, known = journal.next_number, journal.chosen
     answer = segment.store.agents.park(
-        segment.claim, journal.next_number, entry, condition, said=said, ask=ask, further=further
+        segment.claim,
+        number,
+        entry,
+        condition,
+        said=said,
+        chosen=json.loads(known)["id"] if known else "",
+        ask=ask,
+        further=further,
     )
     if isinstance(answer, GoOn):
         journal.unread += answer.why == "mail"
+        journal.chosen = answer.chosen or known
         return answer
     segment.publish(answer)
     return Waits(condition)

@@ -254,16 +254,20 @@ class AgentStore:
         condition: Condition,
         *,
         said: str = "",
+        chosen: str = "",
         ask: Mapping[str, Any] | None = None,
         further: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> Signals | GoOn:
         """Park until the condition holds.
 
         `said` is an idle teammate's message to its lead; `ask` is the question asked in the same step, `further` are more by their ids.
+        `chosen` is the id of the last choice of a model that the caller knows: a later one ends a wait for the model.
         """
         wanted = condition.model_dump(exclude_defaults=True)
         if condition.rest:
             wanted["said"] = clean_text(said)
+        if condition.model or condition.slot:
+            wanted["chosen"] = chosen
         if ask is not None:
             wanted["ask"] = clean(dict(ask))
         if further:
@@ -272,7 +276,7 @@ class AgentStore:
             "park", claim.agent_id, claim.generation, number, encode_entry(entry), json.dumps(wanted)
         )
         if answer[0] == "go on":
-            return GoOn(answer[1])
+            return GoOn(*answer[1:])
         return effect_of(answer, claim)
 
     def hand_over(self, claim: Claim, why: str, *, last: bool = False) -> Signals:
@@ -325,12 +329,18 @@ class AgentStore:
             raise AgentCancelled(by[0])
         return Signals(*answer[1:])
 
-    def want(self, agent_id: str, what: Literal["summary", "model"], wanted: str) -> tuple[str, Signals]:
+    def want(
+        self, agent_id: str, what: Literal["summary", "model"], wanted: str, *, instead: tuple[str, Needs] | None = None
+    ) -> tuple[str, Signals]:
         """Record a person's request for a summary or another model, `wanted` as JSON.
 
+        With `instead`, an agent that does not run and has this document of needs has these needs from now on.
         Returns the agent's state before it. Raises `UnknownAgent`, `AgentCancelled`.
         """
-        answer = self._keyspace.run(f"want_{what}", agent_id, wanted)
+        other = ("", "", "")
+        if instead is not None:
+            other = (instead[0], instead[1].model_dump_json(), " ".join(instead[1].wants))
+        answer = self._keyspace.run(f"want_{what}", agent_id, wanted, *(other if what == "model" else ()))
         if answer[0] == "unknown":
             raise no_agent(agent_id)
         if answer[0] == "cancelled":

@@ -206,19 +206,21 @@ class JournalStore:
         entries: Sequence[Entry],
         *,
         reservation: SlotReservation | None = None,
+        model: str = "",
         most: tuple[int, int] = UNBOUNDED,
         **beside: Unpack[Beside],
     ) -> Appended:
         """Append entries, the first as number `number`; `reservation` asks for a slot for the next model call.
 
-        `most` are the MiB above which the journal, and those of the job, count as full.
+        `model` is the one in the agent's record; without it, its specification's. `most` are the MiB above which the journal, and those of
+        the job, count as full.
 
         Raises `NotOwner` or `AgentCancelled` without changing anything.
         """
         documents, digest, prefix = self._encode(entries)
         call, lost = beside.get("call"), beside.get("next_call")
         words = clean_text(beside.get("activity", "")), clean_text(beside.get("said", ""))
-        changed = json.dumps(_spent(claim, entries, beside.get("counters") or Counters()))
+        changed = json.dumps(_spent(claim, model, entries, beside.get("counters") or Counters()))
         given = (
             *(claim.agent_id, claim.generation, number, words[0], changed, int(beside.get("settle", False)), words[1]),
             *("" if call is None else call.encode(), "" if reservation is None else reservation.encode()),
@@ -286,9 +288,9 @@ def _name_side_calls(entries: Sequence[Entry], first: int, reported: Sequence[st
     return json.dumps(paid) if paid else ""
 
 
-def _spent(claim: Claim, entries: Sequence[Entry], sums: Counters) -> dict[str, Any]:
-    """Return the sums with the charges of entries; `aside` are those of other models than the agent's."""
-    aside = dict[str, Counters]()
+def _spent(claim: Claim, model: str, entries: Sequence[Entry], sums: Counters) -> dict[str, Any]:
+    """Return the sums with the charges of entries; `aside` are those of other models than the agent's, which the step adds up."""
+    aside, own = dict[str, Counters](), ("", model or claim.spec.model)
     for entry in entries:
         if not isinstance(entry, Charge):
             continue
@@ -296,7 +298,7 @@ def _spent(claim: Claim, entries: Sequence[Entry], sums: Counters) -> dict[str, 
             if charge.is_free:
                 continue
             sums += charge.counters()
-            if charge.model not in ("", claim.spec.model) and claim.spec.base_url is None:
+            if charge.model not in own and claim.spec.base_url is None:
                 aside[charge.model] = aside.get(charge.model, Counters()) + charge.counters()
     by_model = {"aside": {model: part.changed() for model, part in aside.items()}} if aside else {}
     return {**sums.changed(), **by_model}

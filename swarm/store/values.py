@@ -275,8 +275,10 @@ class KeptOutput:
 class GoOn:
     """The condition for parking already holds."""
 
-    why: Literal["children", "tasks", "time", "mail", "answer", "budget", "slot", "nothing"]
+    why: Literal["children", "tasks", "time", "mail", "answer", "budget", "batch", "slot", "model", "nothing"]
     """`nothing`: the agent asked to rest, but no child is at work for it."""
+    chosen: str = ""
+    """With `model`: a person's choice of another one, as JSON."""
 
 
 @dataclass(frozen=True)

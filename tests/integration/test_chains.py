@@ -9,23 +9,36 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
+from contextlib import closing
 
 import pytest
 
-from swarm import Job
-from swarm.agent.entries import Assistant, Compacted, Entry, ModelFailed, Switched
+from swarm import Job, Swarm
+from swarm.agent.entries import Assistant, Compacted, Entry, ModelFailed, Started, Switched
+from swarm.agent.journaled import Condition
+from swarm.agent.needs import Has, formats, read_needs
 from swarm.agent.transcript import tell
 from swarm.cli.local_models import check_local_models, find_local_servers
 from swarm.client.event_feed import stream
 from swarm.core.errors import ConfigurationError
+from swarm.core.release import FORMAT
+from swarm.models import Usage
 from swarm.models.facts import NO_FACTS, ModelFacts, name_at
 from swarm.models.router import AnyModel
 from swarm.replay.check import check_requests
 from swarm.replay.past import read_past
+from swarm.runtime.segment import Waits
+from swarm.runtime.switching import write_switch
+from swarm.runtime.wait import park
 from swarm.store.spending import ModelStore
+from swarm.store.store import Store
+from swarm.store.values import GoOn
 from swarm.streaming.events import Notice
 from swarm.telemetry.spans import Fold
 from tests.fleet import Fleet
+from tests.job_world import JobWorld, StoredJob
+from tests.segments import make_segment
 from tests.waiting import wait_for
 
 FIRST, SECOND, THIRD = "claude-sonnet-5-5", "openai:gpt-6", "groq:llama-4"
@@ -224,6 +237,56 @@ def test_an_agent_moves_to_the_worker_that_may_ask_its_model_before_it_asks_anot
         assert moved.wait(60).state == "completed"
         assert _switches(_entries(fleet, moved)) == []
     assert server.stats()["by_model"]["m-1"] == 9, keyed.text()
+
+
+def test_a_choice_between_a_failure_and_the_wait_after_it_is_not_lost(store: Store, unmanned: Fleet) -> None:
+    claim = JobWorld(store, unmanned, team=False).claims["root"]
+    segment, again = make_segment(claim, store), time.time() + 600
+    wanted = json.dumps({"id": "x", "model": SECOND, "by": "me"})
+    store.agents.want(claim.agent_id, "model", wanted)
+    assert park(segment, Condition(until=again, model=True)) == GoOn("model", wanted)
+    assert segment.journal.chosen == wanted
+    # A choice that it knows holds up no wait.
+    assert isinstance(park(segment, Condition(until=again, model=True)), Waits)
+    store.agents.want(claim.agent_id, "model", wanted)
+    assert store.agents.get(claim.agent_id).state == "queued"
+
+
+def test_a_choice_that_no_worker_can_serve_can_be_taken_back(store: Store, unmanned: Fleet) -> None:
+    known = dict.fromkeys(formats(1, FORMAT), "")
+    with closing(Swarm(unmanned.settings)) as swarm:
+        swarm.store = store
+        world = StoredJob(store, unmanned)
+        claim = world.take_claim(root := world.spec.agent_id)
+        segment = make_segment(claim, store)
+        store.fleet.announce("a", Has(offers=known), 60)
+        store.fleet.staff("a", 1, 60)
+        segment.journal.append([Started(spec=claim.spec)])
+        write_switch(segment, Switched(model=SECOND, was="model", reason="chosen"))
+        store.agents.hand_over(claim, "it cannot use the model")
+        assert root in store.fleet.aside(0, 10) and "a key for openai" in swarm.agent(root).unserved
+        assert swarm.choose_model(root, THIRD) == "queued"
+        assert root in store.fleet.aside(0, 10) and "a key for groq" in swarm.agent(root).unserved
+        assert swarm.choose_model(root, FIRST) == "queued"
+        assert root not in store.fleet.aside(0, 10) and not swarm.agent(root).unserved
+        [hint] = store.agents.hints([root])
+        assert hint is not None and (needs := read_needs(hint.needs)) is not None and needs.model == FIRST
+        # Another choice leaves an agent to the worker that can ask its model, which may have to summarize first.
+        swarm.choose_model(root, SECOND)
+        assert store.agents.hints([root]) == [hint]
+
+
+def test_the_ledger_has_the_model_that_an_agent_was_switched_to(store: Store, unmanned: Fleet) -> None:
+    claim = JobWorld(store, unmanned, team=False).claims["root"]
+    segment = make_segment(claim, store)
+    journal, usage = segment.journal, Usage(output_tokens=3)
+    journal.append([Started(spec=claim.spec)])
+    write_switch(segment, Switched(model=SECOND, was="model", reason="chosen"))
+    charge = {"content": [], "stop_reason": "end_turn", "usage": usage, "unpriced_tokens": 3}
+    journal.append([Assistant.model_validate({**charge, "model": SECOND})])
+    journal.append([Assistant.model_validate({**charge, "model": "model"})])
+    [ledger] = ModelStore(store.keyspace).spending().values()
+    assert {model: counters.output for model, counters in ledger.items()} == {SECOND: 3, "model": 3}
 
 
 def test_the_doctor_finds_servers_of_models_on_this_host(at_work: Fleet) -> None:

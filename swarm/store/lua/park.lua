@@ -1,6 +1,6 @@
 -- Release the process until a condition holds, unless it holds already.
 -- Each step that can make a condition true checks the same keys, so no wake-up is lost.
---   condition  JSON {children?, tasks?, mode?, mail?, until?, rest?, said?, question?, ask?, further?, budget?, batch?, slot?, model?}
+--   condition  JSON {children?, tasks?, mode?, mail?, until?, rest?, said?, question?, ask?, further?, budget?, batch?, slot?, model?, chosen?}
 --     children, mode  wait for the end or idleness of these agents: 'all' of them or 'any'
 --     tasks, mode     wait for the completion of these board tasks: 'all' of them or 'any'
 --     mail            wait for 'any' message, or 'talk': one not written by the runtime
@@ -10,10 +10,11 @@
 --     budget          wait until current calls are settled; [tokens, cost] that must then be left: budgets_common.lua
 --     slot            wait for the requested slot: governor_common.lua
 --     model           wait until the model may be asked again: a person's choice of another one ends the wait
+--     chosen          the id of the last choice that the caller knows, '' for none; a later one ends a wait for the model or a slot
 --     batch           wait for the reply to a batched request: lots_common.lua
 --     question, ask   wait for the answer to a question; this step asks it unless it was asked before: questions_common.lua
 --     further         the same for further questions, {question, ask} each; one answer is enough
--- Returns {'parked', publish} | {'go on', why: 'children' | 'tasks' | 'time' | 'mail' | 'answer' | 'budget' | 'batch' | 'slot' | 'nothing'} | {'repeat'} | {'stale'}
+-- Returns {'parked', publish} | {'go on', 'model', the choice as JSON} | {'go on', why: 'children' | 'tasks' | 'time' | 'mail' | 'answer' | 'budget' | 'batch' | 'slot' | 'nothing'} | {'repeat'} | {'stale'}
 --   | {'cancelled'}
 
 local function is_at_work(id)
@@ -63,6 +64,8 @@ step('park', function(id, gen, number, entry, condition)
   if wait.budget and budgets.judge(budgets.load(job, id), wait.budget[1], wait.budget[2]) ~= 'wait' then return { 'go on', 'budget' } end
   local asks, slot = fields(id, 'asks', 'slot')
   if wait.slot and (slot or not asks) then return { 'go on', 'slot' } end
+  local chosen = wait.chosen and (wait.model or wait.slot) and field(id, 'wanted_model')
+  if chosen and cjson.decode(chosen).id ~= wait.chosen then return { 'go on', 'model', chosen } end
   if wait.batch and redis.call('EXISTS', lots.reply_key(wait.batch)) == 1 then return { 'go on', 'batch' } end
   local idle = false
   if wait.rest then
