@@ -307,9 +307,9 @@ class History(HistoryState):
             self.messages.append({"role": "user", "content": list(blocks)})
 
     def _take_assistant(self, entry: Assistant) -> None:
-        self.turns += 1
-        self.mail_taken = 0
-        self._end_outage()
+        self.turns, self.mail_taken = self.turns + 1, 0
+        if self.failures:
+            self._end_outage()
         self.continuations = self.continuations + 1 if entry.stop_reason == "max_tokens" else 0
         self.reply_text.take(entry)
         self.last, self.judged = entry, {}
