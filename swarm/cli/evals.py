@@ -16,6 +16,7 @@ from swarm.capabilities.evaluations.model import (
 from swarm.cli.lookup import open_swarm
 from swarm.cli.options import JsonOption
 from swarm.cli.output import (
+    one_line,
     print_json,
     print_line,
     print_note,
@@ -28,6 +29,9 @@ from swarm.cli.output import (
 from swarm.cli.tables import Column, Listing
 from swarm.client.evaluations import evaluations_of, view_now
 
+SHOWN_CHARACTERS = 100
+"""Longest reason of a score in a line."""
+_MOST_TOLD = 10
 group = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
 EvalArgument = Annotated[str, typer.Argument(metavar="EVAL", help="Id, as `swarm evals list` shows it.")]
 
@@ -69,6 +73,11 @@ def print_view(view: EvaluationView) -> None:
         ]
         Listing[CaseRow](Column("case", lambda row: row.case, flexible=True), *columns).show(view.cases)
     open_runs = [one for one in view.runs if one.score is None and one.state]
+    troubled = [one for one in open_runs if one.unscored]
+    for one in troubled[:_MOST_TOLD]:
+        print_note(f"{one.case} / {one.variant} not scored: {one_line(one.unscored, SHOWN_CHARACTERS)} [{one.job_id}]")
+    if troubled:
+        print_note(f"swarm eval --resume {view.id} tries again to score {show_number(len(troubled), 'run')}")
     if open_runs:
         print_note(f"{show_number(len(open_runs), 'run')} without a score: `swarm score JOB --passed` scores one")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -15,10 +14,11 @@ from swarm.capabilities.evaluations.model import (
     EvaluationView,
     Regression,
     RunView,
+    find_gaps,
     find_regressions,
 )
 from swarm.cli.completion import complete_job
-from swarm.cli.evals import print_view
+from swarm.cli.evals import SHOWN_CHARACTERS, print_view
 from swarm.cli.interrupts import Terminated
 from swarm.cli.launch import require_credentials
 from swarm.cli.lookup import find_job
@@ -35,8 +35,6 @@ from swarm.rehearsal.scenario import load_scenario
 from swarm.rehearsal.server import RehearsalServer
 from swarm.replay.evaluation import Evaluator
 from swarm.replay.sets import read_set, read_text, read_variant
-
-_SHOWN_CHARACTERS = 100
 
 
 @dataclass(frozen=True)
@@ -89,6 +87,7 @@ def evaluate(given: EvalOptions) -> None:
         swarm = Swarm(settings, tell=print_note)
         interrupts = cleanup.enter_context(workers_for(settings, here))
         evaluation = _find(swarm, given)
+        baseline = _find_baseline(swarm, evaluation, given.against)
         if given.rehearse is None and not all("base_url" in case.options for case in evaluation.cases):
             require_credentials(settings)
         url = None
@@ -98,14 +97,18 @@ def evaluate(given: EvalOptions) -> None:
             url, evaluation = server.url, evaluation.model_copy(update={"port": int(server.url.rpartition(":")[2])})
         elif evaluation.port:
             raise ConfigurationError(f"{evaluation.id} is a rehearsal; continue it with --rehearse SCENARIO")
+        Evaluator(swarm, evaluation, base_url=url).check()
         evaluation = evaluations_of(swarm).keep(evaluation)
+        if not given.quiet:
+            runs = show_number(sum(1 for _ in evaluation.runs()), "run")
+            print_note(f"{evaluation.id}: {runs}; if this command ends: swarm eval --resume {evaluation.id}")
         try:
             view = _run(Evaluator(swarm, evaluation, base_url=url), quiet=given.quiet)
         except (KeyboardInterrupt, Terminated):
             interrupts.disarm()
             print_note(f"its runs continue while there are workers; swarm eval --resume {evaluation.id} scores them")
             raise
-    broken = _check_gates(swarm, view, given)
+    broken = _check_gates(view, baseline, given)
     if given.as_json:
         print_json({**view.model_dump(mode="json"), "gate": [*broken]})
     else:
@@ -141,12 +144,7 @@ def _find(swarm: Swarm, given: EvalOptions) -> Evaluation:
 
 
 def _run(evaluator: Evaluator, *, quiet: bool) -> EvaluationView:
-    evaluation = evaluator.evaluation
     jobs = evaluator.submit()
-    if not quiet:
-        print_note(
-            f"{evaluation.id}: {show_number(len(jobs), 'run')}; if this command ends: swarm eval --resume {evaluation.id}"
-        )
     for number, run in enumerate(evaluator.score_all(), 1):
         if not quiet:
             print_note(f"{number} of {len(jobs)}: {_describe(run)}")
@@ -155,11 +153,12 @@ def _run(evaluator: Evaluator, *, quiet: bool) -> EvaluationView:
 
 def _describe(run: RunView) -> str:
     judged = "not scored" if run.score is None else "passed" if run.score.passed else "failed"
-    why = f" ({one_line(run.score.note, _SHOWN_CHARACTERS)})" if run.score is not None and run.score.note else ""
+    said = run.unscored if run.score is None else run.score.note
+    why = f" ({one_line(said, SHOWN_CHARACTERS)})" if said else ""
     return f"{run.case} / {run.variant} {judged}{why} [{run.job_id}]"
 
 
-def _check_gates(swarm: Swarm, view: EvaluationView, given: EvalOptions) -> list[str]:
+def _check_gates(view: EvaluationView, baseline: EvaluationView | None, given: EvalOptions) -> list[str]:
     """Return a sentence for each unmet gate."""
     found = []
     if given.at_least is not None:
@@ -169,19 +168,36 @@ def _check_gates(swarm: Swarm, view: EvaluationView, given: EvalOptions) -> list
             if row.share < given.at_least
         ]
     if given.against:
-        found += [_tell(one) for one in _find_worse(swarm, view, given.against)]
+        gaps = {(one.case, one.variant) for one in find_gaps(view)}
+        found += [f"{case} has no score with {variant}, so it cannot be compared" for case, variant in sorted(gaps)]
+        worse = (
+            find_regressions(view, view, given.against)
+            if baseline is None
+            else find_regressions(view, baseline, baseline.variants[0].variant)
+        )
+        found += [_tell(one) for one in worse if (one.case, one.variant) not in gaps]
     return found
 
 
-def _find_worse(swarm: Swarm, view: EvaluationView, against: str) -> Sequence[Regression]:
-    if against in {row.variant for row in view.variants}:
-        return find_regressions(view, view, against)
+def _find_baseline(swarm: Swarm, evaluation: Evaluation, against: str) -> EvaluationView | None:
+    """Return the earlier evaluation to compare with; None: a variant, or nothing. Raises `ConfigurationError` if it cannot be compared."""
+    if not against or against in {one.name for one in evaluation.variants}:
+        return None
     if not against.startswith("eval-"):
         raise ConfigurationError(
             f"--against {against}: the evaluation has no such variant, and it is no id of another one"
         )
     baseline = view_now(swarm, evaluations_of(swarm).get(against))
-    return find_regressions(view, baseline, baseline.variants[0].variant)
+    cases = {one.name for one in evaluation.cases}
+    gaps = [one for one in find_gaps(baseline, baseline.variants[0].variant) if one.case in cases]
+    if gaps:
+        first = gaps[0]
+        why = first.unscored or ("it is not scored yet" if first.state else "its job is no longer kept")
+        raise ConfigurationError(
+            f"--against {against}: its run {first.case} / {first.variant} has no score: {why}. "
+            f"Score it with swarm eval --resume {against}, or compare with another evaluation"
+        )
+    return baseline
 
 
 def _tell(one: Regression) -> str:

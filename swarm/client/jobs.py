@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, overload
 
 from swarm.agent.needs import Has, find_common_lack, read_needs
@@ -35,6 +38,40 @@ def show_lack(agent: AgentView, workers: Sequence[Has] | None) -> AgentView:
     needs = read_needs(agent.needs)
     unserved = find_common_lack(needs, workers) if needs is not None else ""
     return agent.model_copy(update={"unserved": unserved}) if unserved else agent
+
+
+def as_ended(swarm: Swarm, job_ids: Collection[str], *, who: str) -> Iterator[JobView]:
+    """Yield each of these jobs once it has ended. One thread and one blocking command wait for all of them.
+
+    The call waits for an unavailable Redis as long as needed, and reports this to `Swarm.tell` in the name of `who`. Raises `JobLost`.
+    """
+    rung, left, due = SimpleQueue[str](), set(job_ids), set[str]()
+
+    def ask() -> list[JobView]:
+        # What is due stays due until Redis has answered.
+        if not due:
+            try:
+                due.add(rung.get(timeout=LOOK_SECONDS))
+            except Empty:
+                due.update(left)
+        while not rung.empty():
+            due.add(rung.get())
+        swarm.ends.check()
+        wanted = due & left
+        found = swarm.store.jobs.views(sorted(wanted))
+        if lost := wanted - {one.id for one in found}:
+            raise JobLost(min(lost))
+        due.clear()
+        return [one for one in found if one.ended]
+
+    with ExitStack() as watching:
+        for job_id in left:
+            watching.enter_context(swarm.ends.watching(job_id, partial(rung.put, job_id)))
+        answers = follow(swarm.store.outage(swarm.tell, who), ask, _AWAY_SECONDS)
+        while left:
+            for view in next(answers) or ():
+                left.discard(view.id)
+                yield view
 
 
 class Job(Messages):

@@ -7,17 +7,13 @@ command that was interrupted is run again, a grader is a job with a derived id o
 
 from __future__ import annotations
 
-import re
 import shutil
-import tempfile
+import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from swarm.agent.outcomes.grader import grader_definition
-from swarm.agent.outcomes.messages import ask_grader, read_grade
 from swarm.capabilities.evaluations.model import (
     MEASURED,
     EvalCase,
@@ -28,26 +24,20 @@ from swarm.capabilities.evaluations.model import (
     view_run,
 )
 from swarm.capabilities.evaluations.store import score_job
-from swarm.client.evaluations import evaluations_of, view_now
+from swarm.client.evaluations import evaluations_of, longest_retention, view_now
+from swarm.client.jobs import as_ended
 from swarm.client.order import Order, read_order
 from swarm.client.preparation import prepare_order
+from swarm.client.prepared import PreparedJob
 from swarm.client.swarm import Job, Swarm
-from swarm.core.errors import ConfigurationError, NoWork
-from swarm.core.ids import root_agent_id
-from swarm.core.records import JobView, Limits, RunScore
-from swarm.definitions.model import Outcome
-from swarm.permissions.definition_rules import definition_rules
-from swarm.permissions.modes import first_mode
+from swarm.core.errors import ConfigurationError, UnknownAgent, UnknownDefinition
+from swarm.core.records import JobView
 from swarm.replay.importer import IMPORTED, freeze
+from swarm.replay.measuring import Measuring
 from swarm.replay.past import Past, read_lines, read_past
-from swarm.replay.resumption import Resumption, find_turn, go_on
-from swarm.replay.score import Score, score
+from swarm.replay.resumption import Resumption, check_resumption, find_turn, go_on
+from swarm.replay.run_options import options_of
 from swarm.replay.sets import read_text
-
-_AT_ONCE = 32
-"""Runs that are waited for at once; the fleet decides how many work."""
-_ISOLATION = "worktree"
-"""Each run has a copy of the files, unless its options say otherwise."""
 
 
 class Evaluator:
@@ -57,24 +47,37 @@ class Evaluator:
         """With `base_url` all runs ask that rehearsal server."""
         self._swarm, self.evaluation, self._base_url = swarm, evaluation, base_url
         self._past: dict[str, Past] = {}
+        self._measuring = Measuring(swarm, evaluation, self._files_of, base_url)
+
+    def check(self) -> None:
+        """Check the runs that have no job yet, and change nothing. Raises `ConfigurationError` for one that could not start."""
+        checked = set[tuple[str, str]]()
+        for place in self.evaluation.runs():
+            which = (place.variant.name, place.case.name)
+            if which in checked or self._swarm.store.jobs.exists(place.job_id):
+                continue
+            checked.add(which)
+            with _named(place):
+                if place.case.is_past:
+                    past, wanted = self._resume_past(place)
+                    check_resumption(self._swarm, past, wanted, served=self._base_url is not None)
+                    folder = str(wanted.workspace or ".")
+                else:
+                    folder = str(self._prepare(place).folder)
+                self._measuring.check(place, folder)
 
     def submit(self) -> list[Job]:
         """Submit the runs that have no job yet; returns the jobs of all, in their order. Raises the errors of `Swarm.submit`."""
+        remove_old_copies(self._swarm)
         jobs = [self._submit(place) for place in self.evaluation.runs()]
         evaluations_of(self._swarm).note_runs(self.evaluation)
         return jobs
 
     def score_all(self) -> Iterator[RunView]:
         """Wait for the runs, score each that has none, and yield it. Commands run one after the other: they may need the machine."""
-        places = list(self.evaluation.runs())
-        with ThreadPoolExecutor(min(_AT_ONCE, len(places))) as pool:
-            waits = {pool.submit(self._swarm.job(place.job_id).wait): place for place in places}
-            try:
-                for done in as_completed(waits):
-                    yield self._score(waits[done], done.result())
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+        places = {place.job_id: place for place in self.evaluation.runs()}
+        for job in as_ended(self._swarm, places, who=self.evaluation.id):
+            yield self._score(places[job.id])
 
     def view(self) -> EvaluationView:
         """The table so far."""
@@ -85,26 +88,25 @@ class Evaluator:
     def _submit(self, place: RunPlace) -> Job:
         if self._swarm.store.jobs.exists(place.job_id):
             return self._swarm.job(place.job_id)
-        return self._continue_past(place) if place.case.is_past else self._start(place)
+        return self._continue_past(place) if place.case.is_past else self._swarm.place(self._prepare(place))
 
-    def _start(self, place: RunPlace) -> Job:
-        variant, case = place.variant, place.case
-        options: dict[str, Any] = {
-            "isolation": _ISOLATION,
-            "ask_seconds": 0.0,
-            "title": f"{self.evaluation.name}: {place.label}",
-        }
-        options |= case.options | variant.options | {"idempotency_key": place.key}
-        options["workspace"] = variant.workspace or case.workspace
-        if (part := self.evaluation.part_usd) is not None:
-            options["limits"] = {"budget_usd": part, **(options.get("limits") or {})}
+    def _prepare(self, place: RunPlace) -> PreparedJob:
+        variant, options = place.variant, options_of(self.evaluation, place)
         if self._base_url is not None:
             options["base_url"] = self._base_url
-        order = read_order(Order, variant.prompt.replace("{prompt}", case.prompt), **options)
+        order = read_order(Order, variant.prompt.replace("{prompt}", place.case.prompt), **options)
         definitions = Path(variant.agents) if variant.agents else None
-        return self._swarm.place(prepare_order(order, self._swarm.settings, definitions=definitions))
+        return prepare_order(order, self._swarm.settings, definitions=definitions)
 
     def _continue_past(self, place: RunPlace) -> Job:
+        past, wanted = self._resume_past(place)
+        if wanted.workspace is not None:
+            wanted = replace(wanted, workspace=self._copy(place, wanted.workspace))
+        serve = None if self._base_url is None else lambda job_id: str(self._base_url)
+        return go_on(self._swarm, past, wanted, serve, job_id=place.job_id).job
+
+    def _resume_past(self, place: RunPlace) -> tuple[Past, Resumption]:
+        """Return the past job of a run and how it is continued; a `workspace` is the folder to copy. Raises `ConfigurationError`."""
         variant, case = place.variant, place.case
         past = self._read_past(case)
         agent_id, turn = find_turn(past, case.start)
@@ -115,12 +117,16 @@ class Evaluator:
             variant.options.get("model") or case.options.get("model"),
             agents=Path(variant.agents) if variant.agents else None,
             several=True,
+            budget_usd=self.evaluation.part_usd,
+            ask_seconds=0.0,
         )
         folder = variant.workspace or case.workspace
-        if folder or not self._has_files(past):
-            wanted = replace(wanted, files="here", workspace=self._copy(place, folder or past.fields["workspace"]))
-        serve = None if self._base_url is None else lambda job_id: str(self._base_url)
-        return go_on(self._swarm, past, wanted, serve, job_id=place.job_id).job
+        if not folder and self._has_files(past):
+            return past, wanted
+        folder = folder or past.fields["workspace"]
+        if not Path(folder).is_dir():
+            raise ConfigurationError(f"its folder {folder} is not on this machine; give the case a `workspace`")
+        return past, replace(wanted, files="here", workspace=Path(folder))
 
     def _read_past(self, case: EvalCase) -> Past:
         source = case.past or case.job
@@ -135,13 +141,9 @@ class Evaluator:
     def _has_files(self, past: Past) -> bool:
         return past.fields.get(IMPORTED) != "1" and past.fields.get("files", "shared") != "shared"
 
-    def _copy(self, place: RunPlace, source: str) -> Path:
+    def _copy(self, place: RunPlace, source: Path) -> Path:
         """Copy a folder for one run, whose files would otherwise be those of all."""
         folder = self._folder(place)
-        if not Path(source).is_dir():
-            raise ConfigurationError(
-                f"the case {place.case.name}: its folder {source} is not on this machine; give the case a `workspace`"
-            )
         if folder.exists():
             shutil.rmtree(folder)
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -149,86 +151,40 @@ class Evaluator:
         return folder
 
     def _folder(self, place: RunPlace) -> Path:
-        return self._swarm.settings.state_folder() / "evaluations" / self.evaluation.id / place.job_id
-
-    # -- scores --------------------------------------------------------------------------------------------
-
-    def _score(self, place: RunPlace, job: JobView) -> RunView:
-        if MEASURED not in job.scores and (found := self._measure(place, job)) is not None:
-            score_job(self._swarm.store.keyspace, job.id, MEASURED, found)
-            job = self._swarm.job(job.id).view()
-        return view_run(place, job)
-
-    def _measure(self, place: RunPlace, job: JobView) -> RunScore | None:
-        case = place.case
-        if job.state != "completed":
-            return RunScore(passed=False, points=0.0, note=_shorten(job.reason or job.state), by="swarm eval")
-        parts: list[tuple[bool, float, str]] = []
-        if case.expect:
-            passed = re.search(case.expect, job.text, re.MULTILINE) is not None
-            parts.append((passed, float(passed), "" if passed else f"the answer does not match {case.expect}"))
-        if case.score and all(one[0] for one in parts):
-            parts.append(self._run_command(place, job))
-        if case.rubric and all(one[0] for one in parts):
-            graded = self._ask_grader(place, job)
-            if graded.data is None:
-                why = f"the grader {graded.id} gave no verdict: {graded.reason or graded.state}"
-                return RunScore(note=_shorten(why), by="swarm eval")
-            passed, summary, _ = read_grade(graded.data)
-            parts.append((passed, float(passed), summary))
-        if not parts:
-            return None
-        note = "; ".join(one[2] for one in parts if one[2])
-        passed = all(one[0] for one in parts)
-        return RunScore(passed=passed, points=min(one[1] for one in parts), note=_shorten(note), by="swarm eval")
-
-    def _run_command(self, place: RunPlace, job: JobView) -> tuple[bool, float, str]:
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8", prefix="swarm-answer-") as answer:
-            answer.write(job.text)
-            answer.flush()
-            names = {"SWARM_ANSWER": answer.name, "SWARM_CASE": place.case.name, "SWARM_VARIANT": place.variant.name}
-            names["SWARM_SET"] = self.evaluation.folder
-            figures = {"SWARM_AGENTS": job.agents, "SWARM_TURNS": job.turns, "SWARM_TOKENS": job.usage.total_tokens}
-            names |= {name: str(value) for name, value in figures.items()}
-            found = score(self._swarm, job.id, str(self._files_of(place, job)), place.case.score, environment=names)
-        return found.passed, _points(found), found.said
+        return _copies_of(self._swarm) / self.evaluation.id / place.job_id
 
     def _files_of(self, place: RunPlace, job: JobView) -> Path:
         return self._folder(place) if self._folder(place).is_dir() else Path(job.workspace)
 
-    def _ask_grader(self, place: RunPlace, job: JobView) -> JobView:
-        """Have a grader judge the run: a job of its own, which a repeat finds again."""
-        case, swarm = place.case, self._swarm
-        try:
-            folder = swarm.work(root_agent_id(job.id)).check_out()
-        except NoWork:
-            folder = self._files_of(place, job)
-        task = swarm.store.agents.spec(root_agent_id(job.id)).prompt
-        order = Order(
-            ask_grader(task, Outcome(rubric=case.rubric), job.text, ""),
-            agent="answer",
-            title=f"{self.evaluation.name}: grade {place.label}",
-            workspace=folder,
-            model=self.evaluation.grader_model or None,
-            base_url=self._base_url or case.options.get("base_url"),
-            ask_seconds=0.0,
-            idempotency_key=f"{place.key}/grader",
-            limits=None if self.evaluation.part_usd is None else Limits(budget_usd=self.evaluation.part_usd),
-        )
-        prepared, definition = prepare_order(order, swarm.settings), grader_definition()
-        changes = {"definition": definition, "mode": first_mode(definition, prepared.spec.mode)}
-        spec = prepared.spec.model_copy(update={**changes, "rules": definition_rules(definition)})
-        return swarm.place(replace(prepared, spec=spec)).wait()
+    # -- scores --------------------------------------------------------------------------------------------
+
+    def _score(self, place: RunPlace) -> RunView:
+        job = self._swarm.job(place.job_id).view()
+        known = job.scores.get(MEASURED)
+        if known is None or known.passed is None:
+            found = self._measuring.measure(place, job)
+            if found is not None:
+                score_job(self._swarm.store.keyspace, job.id, MEASURED, found)
+                job = self._swarm.job(job.id).view()
+        return view_run(place, job)
 
 
-def _points(found: Score) -> float:
-    """The points that a command's last line says, from 0 to 1; else 1 if it passed."""
+def remove_old_copies(swarm: Swarm) -> None:
+    """Remove the folders of runs whose jobs are forgotten. Young ones stay: they may belong to a swarm with another Redis."""
+    oldest = time.time() - longest_retention(swarm)
+    for folder in _copies_of(swarm).glob("*/*"):
+        if folder.lstat().st_ctime < oldest and not swarm.store.jobs.exists(folder.name):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _copies_of(swarm: Swarm) -> Path:
+    return swarm.settings.state_folder() / "evaluations"
+
+
+@contextmanager
+def _named(place: RunPlace) -> Iterator[None]:
+    """Say which run an error is about."""
     try:
-        points = float(found.said)
-    except ValueError:
-        return float(found.passed)
-    return points if 0 <= points <= 1 else float(found.passed)
-
-
-def _shorten(text: str) -> str:
-    return " ".join(text.split())[:500]
+        yield
+    except (ConfigurationError, UnknownAgent, UnknownDefinition) as error:
+        raise ConfigurationError(f"{place.label}: {error}") from error

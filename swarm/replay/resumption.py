@@ -6,10 +6,10 @@ The new job's first request begins byte for byte like the old one's.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from swarm.agent.spec import AgentSpec
 from swarm.client.preparation import DEFAULT_MODE, find_workspace
@@ -17,7 +17,8 @@ from swarm.client.project import gather
 from swarm.client.swarm import Job, Swarm
 from swarm.core.errors import ConfigurationError
 from swarm.core.ids import new_job_id
-from swarm.models.catalogue import resolve_model
+from swarm.models import Usage
+from swarm.models.catalogue import cost_usd, resolve_model
 from swarm.permissions.modes import at_most
 from swarm.permissions.sources import load_permission_settings
 from swarm.replay.branch import AgentChange, Moment, branch, find_moment, name_agents, without_rights
@@ -27,6 +28,7 @@ from swarm.replay.past import Past, carried_by
 from swarm.replay.redefinition import redefine
 from swarm.replay.shared_state import share_then
 from swarm.store.prefixes import digest_of
+from swarm.store.values import NANO
 
 NOTE = (
     "Note from the runtime: you continue from an earlier moment of another job. Your later work does not exist here. Agents "
@@ -78,6 +80,10 @@ class Resumption:
     """Folder whose current definitions replace the old job's."""
     several: bool = False
     """Whether other new jobs run beside this one, so that they share a folder only on request."""
+    budget_usd: float | None = None
+    """The most that the new job may spend; a smaller budget of the old job holds."""
+    ask_seconds: float | None = None
+    """Time to answer a question to a person, instead of the old job's."""
 
 
 @dataclass(frozen=True)
@@ -116,13 +122,8 @@ def go_on(
 
     Raises `ConfigurationError` if the job cannot be replayed, `GitFailed` if its files cannot be restored.
     """
-    foreign = past.fields.get(IMPORTED) == "1"
-    folder = find_workspace(wanted.workspace or (Path() if foreign else past.fields.get("workspace", ".")))
-    _refuse(past, wanted, foreign=foreign, served=serve is not None)
-    if foreign:
-        past = _disarm(past, folder)
-    moment, job_id = find_moment(past, wanted.agent_id, wanted.turn), job_id or new_job_id()
-    change = _redefine(swarm, past, moment, wanted)
+    past, folder, moment, change = check_resumption(swarm, past, wanted, served=serve is not None)
+    foreign, job_id = past.fields.get(IMPORTED) == "1", job_id or new_job_id()
     files = Restoring(swarm.settings, past, moment, name_agents(moment, job_id), job_id)
     layout = files.lay_out("here" if foreign else wanted.files, folder)
     if wanted.several and not (layout.restored or wanted.files == "here"):
@@ -130,7 +131,9 @@ def go_on(
             f"{past.job_id} has no files of that moment, so several jobs would share {folder}. Allow that with --files here"
         )
     base_url = serve(job_id) if serve is not None else None
-    job = {"workspace": str(folder), **({"rehearsed": "1"} if base_url else {})}
+    job = {"workspace": str(folder), **({"rehearsed": "1"} if base_url else {}), **_set_terms(past, wanted)}
+    if wanted.budget_usd is not None:
+        _bound_agents(past, moment, wanted.budget_usd, change, layout.specs)
     workspace = layout.specs[wanted.agent_id]["workspace"]
     text = _tell(past, wanted, workspace)
     change = replace(change, text=text, base_url=base_url, commit=layout.commit, specs=layout.specs, job=job)
@@ -140,6 +143,63 @@ def go_on(
         import_past(swarm.store, made.past, queue=made.queue, names=made.names, team=made.team, shared=shared)
     )
     return Branched(swarm.job(job_id), workspace, layout.restored)
+
+
+class _CheckedResumption(NamedTuple):
+    """A resumption that can begin."""
+
+    past: Past
+    """The old job; an imported one has this person's rights."""
+    folder: Path
+    moment: Moment
+    change: AgentChange
+
+
+def check_resumption(swarm: Swarm, past: Past, wanted: Resumption, *, served: bool) -> _CheckedResumption:
+    """Check what `go_on` would begin with, and change nothing. Raises its `ConfigurationError`, except those about old files."""
+    foreign = past.fields.get(IMPORTED) == "1"
+    folder = find_workspace(wanted.workspace or (Path() if foreign else past.fields.get("workspace", ".")))
+    _refuse(past, wanted, foreign=foreign, served=served)
+    if foreign:
+        past = _disarm(past, folder)
+    moment = find_moment(past, wanted.agent_id, wanted.turn)
+    change = _redefine(swarm, past, moment, wanted)
+    if wanted.budget_usd is not None:
+        first = {**past.agents[wanted.agent_id].spec, **change.definitions.get(wanted.agent_id, {})}
+        model, prices_file = change.model or first["model"], swarm.settings.prices_file
+        if cost_usd(model, Usage(), prices_file=prices_file) is None:
+            raise ConfigurationError(
+                f"no price is known for the model {model}, so a budget cannot be kept; "
+                "add its price to the file that SWARM_PRICES_FILE names"
+            )
+    return _CheckedResumption(past, folder, moment, change)
+
+
+def _set_terms(past: Past, wanted: Resumption) -> dict[str, str]:
+    """The fields of the new job's record for its budget and its questions."""
+    terms = {} if wanted.ask_seconds is None else {"ask_seconds": str(wanted.ask_seconds)}
+    if wanted.budget_usd is not None:
+        limits = bound_budget(json.loads(past.fields.get("limits") or "{}"), wanted.budget_usd)
+        terms |= {"limits": json.dumps(limits), "max_cost": str(round(limits["budget_usd"] * NANO))}
+    return terms
+
+
+def _bound_agents(
+    past: Past, moment: Moment, budget_usd: float, change: AgentChange, specs: dict[str, dict[str, Any]]
+) -> None:
+    for old in moment.lives:
+        # A new definition has limits of its own, which replace those of the spec.
+        spec = change.definitions[old] if old in change.definitions else specs.setdefault(old, {})
+        spec["limits"] = bound_budget(spec.get("limits") or past.agents[old].spec.get("limits") or {}, budget_usd)
+
+
+def bound_budget(limits: Mapping[str, Any], most_usd: float) -> dict[str, Any]:
+    """Copy limits with a budget of `most_usd`, or with their own if that is smaller or no number, to be refused."""
+    own = limits.get("budget_usd")
+    try:
+        return {**limits, "budget_usd": most_usd if own is None else min(most_usd, float(own))}
+    except (TypeError, ValueError):
+        return dict(limits)
 
 
 def _refuse(past: Past, wanted: Resumption, *, foreign: bool, served: bool) -> None:

@@ -30,6 +30,8 @@ class Score:
     """Whether the command exited with 0."""
     said: str
     """Last line of the output, or the reason why the command did not run."""
+    void: bool = False
+    """The command could not be run, which says nothing about the job."""
 
 
 def score(
@@ -46,7 +48,7 @@ def score(
     except NoWork:
         folder = Path(workspace)
     except GitFailed as error:
-        return Score(False, f"its files are not available: {error}")
+        return Score(False, f"its files are not available: {error}", void=True)
     return run_scored(command, folder, {"SWARM_JOB_ID": job_id, **environment}, seconds)
 
 
@@ -64,7 +66,7 @@ def run_scored(command: str, folder: Path, environment: dict[str, str], seconds:
                 start_new_session=True,
             )
         except OSError as error:
-            return Score(False, f"it cannot be run in {folder}: {error}")
+            return Score(False, f"it cannot be run in {folder}: {error}", void=True)
         try:
             code = process.wait(seconds)
         except subprocess.TimeoutExpired:

@@ -67,6 +67,7 @@ def read_set(
     if source is not None:
         told, folder = _read_source(source)
         where = str(source)
+    _check_options(told.options, where)
     raw = [*told.cases, *({"job": job} for job in jobs)]
     common = {name: getattr(told, name) for name in ("workspace", "options")}
     scoring = {name: given.get(name) or getattr(told, name) for name in Scoring.model_fields}
@@ -82,6 +83,7 @@ def read_set(
     for kind, names in (("case", [one.name for one in cases]), ("variant", [one.name for one in made])):
         if twice := [name for name, count in Counter(names).items() if count > 1]:
             raise ConfigurationError(f"{where}: two {kind}s have the name {twice[0]!r}; names must differ")
+    _refuse_unapplied(cases, made)
     name = told.name or (source.resolve().name.split(".")[0] if source else "jobs")
     return CaseSet(name, cases, tuple(made) or (_PLAIN,), str(folder) if source is not None else "")
 
@@ -126,12 +128,17 @@ def _read_case(
 ) -> EvalCase:
     name = given.get("name") or given.get("job") or f"case-{number}"
     place = f"{where}, case {name}"
-    options = {**common["options"], **(given.get("options") or {})}
+    own_options = given.get("options") or {}
+    _check_options(own_options, place)
+    options = {**common["options"], **own_options}
     own = {} if scoring.keys() & given.keys() else scoring
     case = _read(EvalCase, {**own, **given, "name": name, "options": options}, place)
     if bool(case.prompt) == case.is_past or (case.job and case.past):
         raise ConfigurationError(f"{place}: a case has a prompt, or one of `job` and `past`")
     _check_options(case.options, place)
+    if own_options.get("limits") and common["options"].get("limits"):
+        limits = {**common["options"]["limits"], **own_options["limits"]}
+        case = case.model_copy(update={"options": {**options, "limits": limits}})
     if case.is_past and options.keys() - {"model"}:
         raise ConfigurationError(f"{place}: a past job has its options; only `model` can replace one")
     try:
@@ -163,11 +170,44 @@ def read_variant(text: str) -> Variant:
             raise ConfigurationError(
                 f"variant {text!r}: write NAME:KEY=VALUE,KEY=VALUE, as in new:model=haiku,agents=../new"
             )
-        (told if key in ("agents", "workspace") else told["options"])[key.strip()] = value.strip()
+        key, value = key.strip(), value.strip()
+        if key in ("agents", "workspace"):
+            told[key] = value
+        else:
+            told["options"][key] = _read_value(value, f"variant {text!r}: {key}")
     return _read(Variant, told, f"variant {text!r}")
 
 
-def _check_options(options: Mapping[str, Any], place: str) -> None:
+def _read_value(text: str, place: str) -> Any:
+    """Read an option's value of a command line as YAML; what is neither a truth, a number, a list nor a mapping is the text itself."""
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ConfigurationError(f"{place}: {text!r} is not YAML; put a text into quotes") from error
+    return value if isinstance(value, bool | int | float | list | dict) or text[:1] in ("'", '"') else text
+
+
+def _refuse_unapplied(cases: Sequence[EvalCase], variants: Sequence[Variant]) -> None:
+    """Raise `ConfigurationError` for a variant that says more than can be changed in a past job."""
+    past = next((one.name for one in cases if one.is_past), "")
+    for one in variants if past else ():
+        names = sorted(one.options.keys() - {"model"}) + (["prompt"] if one.prompt != _PLAIN.prompt else [])
+        if names:
+            raise ConfigurationError(
+                f"variant {one.name}: the case {past} is a past job, whose {names[0]} no variant can change; "
+                "only agents, workspace and model can"
+            )
+
+
+def _check_options(options: Any, place: str) -> None:
+    if not isinstance(options, Mapping):
+        raise ConfigurationError(
+            f"{place}: options: {options!r} is no mapping; write names with values, as in model: haiku"
+        )
+    if options.get("limits") is not None and not isinstance(options["limits"], Mapping):
+        raise ConfigurationError(
+            f"{place}: limits: {options['limits']!r} is no mapping; write names with values, as in {{max_turns: 20}}"
+        )
     if wrong := [name for name in options if name not in OPTIONS]:
         raise ConfigurationError(f"{place}: there is no option {wrong[0]!r} here; choose from {', '.join(OPTIONS)}")
 

@@ -1,7 +1,7 @@
 """Evaluations: cases and variants as jobs, scores that stay, gates; a killed command goes on and pays nothing twice.
 
 Tests of swarm/capabilities/evaluations/model.py, swarm/capabilities/evaluations/store.py, swarm/replay/evaluation.py,
-swarm/replay/sets.py, swarm/cli/evaluate.py, swarm/cli/evals.py, swarm/cli/score.py,
+swarm/replay/measuring.py, swarm/replay/run_options.py, swarm/replay/sets.py, swarm/cli/evaluate.py, swarm/cli/evals.py, swarm/cli/score.py,
 swarm/client/evaluations.py, swarm/client/evaluation_acts.py,
 swarm/client/evaluation_reads.py.
 """
@@ -22,12 +22,14 @@ import yaml
 from click.testing import Result
 from typer.testing import CliRunner
 
+from swarm.capabilities.evaluations.model import Evaluation, find_gaps
 from swarm.cli.app import app
 from swarm.client.acts import ACTS
 from swarm.client.evaluations import evaluations_of
 from swarm.client.operations import Invocation
 from swarm.client.reads import READS
 from swarm.core.errors import ConfigurationError, UnknownAgent, UnknownEvaluation
+from swarm.core.ids import new_evaluation_id, root_agent_id
 from swarm.replay.evaluation import Evaluator
 from swarm.replay.sets import read_set, read_variant
 from tests.fleet import Fleet
@@ -186,7 +188,7 @@ def test_past_jobs_and_a_folder_of_exported_ones_are_a_set(at_work: Fleet, tmp_p
     )
     ended = run(
         at_work, "eval", str(folder), "--job", job.id, "--variant", "now:", "--variant", "small:model=haiku",
-        "--rehearse", str(tmp_path / "work.yaml"), "--json", "--concurrency", "2",
+        "--rehearse", str(tmp_path / "work.yaml"), "--json", "--concurrency", "2", "--budget", "40",
     )  # fmt: skip
     assert ended.exit_code == 0, ended.output
     view = json.loads(ended.stdout)
@@ -195,9 +197,103 @@ def test_past_jobs_and_a_folder_of_exported_ones_are_a_set(at_work: Fleet, tmp_p
         (job.id, {"now": 1, "small": 0}),
     ], view
     assert (at_work.workspace / "out.txt").read_text() == "before"
+    for one in view["runs"]:
+        limits, permissions = at_work.swarm.job(one["job_id"]).view().limits, at_work.swarm.store.jobs
+        assert limits.budget_usd == 10 and permissions.permissions(one["job_id"]).ask_seconds == 0
+        assert at_work.swarm.store.agents.spec(root_agent_id(one["job_id"])).limits.budget_usd == 10
     evaluation = evaluations_of(at_work.swarm).get(view["id"])
     jobs = [one.id for one in Evaluator(at_work.swarm, evaluation, base_url=server.url).submit()]
     assert jobs == [one["job_id"] for one in view["runs"]], "a repeated submission makes no second job"
+
+
+def test_a_trouble_of_the_machine_is_no_score_and_is_measured_again(at_work: Fleet) -> None:
+    server = at_work.rehearse("""
+name: troubled
+faults: [{kind: 400, when: {prompt: Judge whether}, times: 1}]
+rules:
+  - when: {prompt: Judge whether}
+    reply: {text: '{"passed": true, "summary": "all met", "findings": []}'}
+  - reply: {text: written}
+""")
+    swarm, folder, away = at_work.swarm, at_work.workspace / "here", at_work.workspace / "away"
+    folder.mkdir()
+    cases = write_set(
+        at_work,
+        options={"base_url": server.url, "agent": "answer", "isolation": "none"},
+        cases=[
+            {"name": "command", "prompt": "Write.", "score": "true", "workspace": str(folder)},
+            {"name": "graded", "prompt": "Write more.", "rubric": "It is written."},
+        ],
+    )
+    found = read_set(Path(cases), [], {})
+    evaluation = Evaluation(id=new_evaluation_id(), name=found.name, variants=found.variants, cases=found.cases)
+    evaluator = Evaluator(swarm, evaluations_of(swarm).keep(evaluation))
+    evaluator.check()
+    for job in evaluator.submit():
+        job.wait(30)
+    folder.rename(away)
+    runs = {one.case: one for one in evaluator.score_all()}
+    assert [one.score for one in runs.values()] == [None, None]
+    assert "cannot be run" in runs["command"].unscored and "gave no verdict" in runs["graded"].unscored
+    shown = run(at_work, "evals", "show", evaluation.id)
+    assert "command / now not scored: it cannot be run" in shown.stderr, shown.output
+    refused = run(at_work, "eval", cases, "--against", evaluation.id)
+    assert isinstance(refused.exception, ConfigurationError)
+    assert "command / now has no score: it cannot be run" in str(refused.exception)
+
+    away.rename(folder)
+    key = swarm.store.keyspace.key("evaluation", evaluation.id)
+    swarm.store.keyspace.client.expire(key, 100)
+    again = Evaluator(swarm, evaluation)
+    again.submit()
+    assert all(one.score is not None and one.score.passed for one in again.score_all())
+    assert swarm.store.keyspace.client.ttl(key) > 1_000, "it outlives its runs"
+    # Their rows have no scores.
+    for one in runs.values():
+        assert swarm.store.archive.take_in(one.job_id)
+    assert [row.passed for row in again.view().variants] == [2] and find_gaps(again.view()) == []
+
+
+def test_an_interrupted_evaluation_ends_at_once_while_its_runs_go_on(at_work: Fleet) -> None:
+    server = at_work.rehearse("""
+name: slow
+rules:
+  - when: {prompt: slow}
+    reply: {text: late, latency_seconds: 300}
+  - reply: {text: done}
+""")
+    cases = write_set(
+        at_work,
+        options={"base_url": server.url, "agent": "answer", "isolation": "none"},
+        cases=[{"prompt": "quick", "expect": "done"}, {"prompt": "slow", "expect": "late"}],
+    )
+    argv = [sys.executable, "-m", "swarm", "eval", cases]
+    with subprocess.Popen(argv, env=at_work.environment(), stderr=subprocess.PIPE, text=True) as command:
+        assert command.stderr is not None
+        told = list(takewhile(lambda line: not line.startswith("1 of 2"), command.stderr))
+        command.send_signal(signal.SIGINT)
+        said = command.communicate(timeout=60)[1]
+    assert command.returncode == 130 and "swarm eval --resume eval-" in said, (told, said)
+    slow_job = at_work.swarm.job(next(one.id for one in at_work.swarm.jobs(5) if one.title.endswith("case-2 / now")))
+    assert not slow_job.view().ended
+    slow_job.cancel()
+    slow_job.wait(30)
+
+
+def test_a_run_that_cannot_start_is_refused_before_any_is_paid_for(at_work: Fleet) -> None:
+    server = at_work.rehearse("name: none\nrules: [{reply: {text: done}}]")
+    options = {"base_url": server.url, "agent": "answer"}
+    cases = write_set(
+        at_work,
+        options=options,
+        cases=[{"prompt": "one"}, {"name": "two", "prompt": "Two.", "options": {"agent": "nobody"}}],
+    )
+    before = at_work.swarm.jobs(1), list(evaluations_of(at_work.swarm).all(1))
+    ended = run(at_work, "eval", cases)
+    assert isinstance(ended.exception, ConfigurationError) and "two / now: unknown agent type 'nobody'" in str(
+        ended.exception
+    )
+    assert (at_work.swarm.jobs(1), list(evaluations_of(at_work.swarm).all(1))) == before
 
 
 def test_unusable_sets_are_refused_with_their_place(at_work: Fleet, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 -- Evaluations, and scores of jobs.
 --
 -- P:evaluations    zset  all evaluations by creation time
--- P:evaluation:ID  hash  document (JSON: its cases and variants), created; it expires as jobs do
+-- P:evaluation:ID  hash  document (JSON: its cases and variants), created; it expires after all of its runs that are scored
 -- Of a job: `evaluation`, the id of the one that it is a run of; `scores`, a JSON object: name -> {passed, points, note, by, at}.
 
 -- Make an evaluation, or keep an existing one for longer. Returns its document and its creation time.
@@ -24,6 +24,15 @@ step('note_runs', function(id, runs)
   return 'ok'
 end, { list_after = 1 })
 
+-- Have the evaluation of a run outlive it.
+local function keep_evaluation_of(job)
+  local id, state = job_fields(job, 'evaluation', 'state')
+  if not id or id == '' then return end
+  local key, seconds = P .. ':evaluation:' .. id, jobs.retention(job, state)
+  local left = redis.call('TTL', key)
+  if left >= 0 and left < seconds then redis.call('EXPIRE', key, math.ceil(seconds)) end
+end
+
 -- Score a job: set the score of that name. Returns 1, or 0 if there is no job.
 --   score  JSON {passed, points, note, by}; '' removes it
 step('score_job', function(job, name, score)
@@ -35,5 +44,6 @@ step('score_job', function(job, name, score)
     scores[name].at = tonumber(NOW)
   end
   redis.call('HSET', job_key(job), 'scores', cjson.encode(scores))
+  keep_evaluation_of(job)
   return 1
 end, { when_full = true })

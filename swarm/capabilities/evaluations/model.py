@@ -136,6 +136,8 @@ class RunView(BaseModel, frozen=True):
     """Empty: its job was not started, or has expired."""
     score: RunScore | None = None
     """The score that counts; None: it is not scored yet."""
+    unscored: str = ""
+    """Why a run that has ended could not be scored; a resumed evaluation scores it again."""
     answer: str = ""
     turns: int = 0
     tools: int = 0
@@ -212,6 +214,7 @@ def view_run(place: RunPlace, job: JobView | None) -> RunView:
         **names,
         state=job.state,
         score=score_of(job.scores),
+        unscored=_say_unscored(job),
         answer=job.text,
         turns=job.turns,
         tools=job.tools,
@@ -219,6 +222,12 @@ def view_run(place: RunPlace, job: JobView | None) -> RunView:
         cost_usd=job.cost_usd,
         seconds=(job.ended_at or job.created_at) - job.created_at,
     )
+
+
+def _say_unscored(job: JobView) -> str:
+    if job.archived:
+        return "its scores are in the archive, which cannot be read here now"
+    return job.scores[MEASURED].note if MEASURED in job.scores and score_of(job.scores) is None else ""
 
 
 def view_evaluation(evaluation: Evaluation, jobs: Mapping[str, JobView]) -> EvaluationView:
@@ -268,6 +277,11 @@ def _sum_up(variant: str, runs: Sequence[RunView], ended: set[str]) -> VariantRo
 
 def _passed(run: RunView) -> bool:
     return run.score is not None and run.score.passed is True
+
+
+def find_gaps(view: EvaluationView, variant: str | None = None) -> list[RunView]:
+    """Return the runs without a score, of this variant or of all; nothing can be said about their cases."""
+    return [one for one in view.runs if one.score is None and variant in (None, one.variant)]
 
 
 def find_regressions(view: EvaluationView, baseline: EvaluationView, against: str) -> list[Regression]:
