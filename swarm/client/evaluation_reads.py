@@ -6,16 +6,16 @@ from typing import Annotated
 
 from pydantic import Field
 
-from swarm.capabilities.evaluations.model import EvaluationView
+from swarm.capabilities.evaluations.model import EvaluationRow, EvaluationView, list_row
 from swarm.client.evaluations import evaluations_of, view_now
 from swarm.client.operations import Invocation, Limit
 from swarm.client.reads import READS
 
 
 @READS.get("/evaluations", wrap="evaluations")
-def list_evaluations(call: Invocation, limit: Limit = 20) -> list[EvaluationView]:
-    """The newest evaluations with their tables, newest first."""
-    return [view_now(call.swarm, one) for one in evaluations_of(call.swarm).all(limit)]
+def list_evaluations(call: Invocation, limit: Limit = 20) -> list[EvaluationRow]:
+    """The newest evaluations, newest first: their variants and cases, without runs."""
+    return list(map(list_row, evaluations_of(call.swarm).all(limit)))
 
 
 @READS.get("/evaluations/{evaluation}")

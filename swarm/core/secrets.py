@@ -29,7 +29,8 @@ _BEARER = re.compile(
 )
 _NAMED = re.compile(
     r"(\b\w{0,40}(?:password|passwd|secret|api[_-]?key|access[_-]?key|auth[_-]?token|access[_-]?token|private[_-]?key)\w{0,20}"
-    r"['\"]?\s{0,3}[:=]\s{0,3})(['\"]?)([^\s'\"<>{}$\[\]]{8,200})\2",
+    # Quotes in a text within JSON have backslashes.
+    r"\\{0,3}['\"]?\s{0,3}[:=]\s{0,3})(\\{0,3}['\"]?)((?:[^\s'\"<>{}$\[\]\\]|\\(?!['\"])){8,200})\2",
     re.IGNORECASE,
 )
 

@@ -2,7 +2,8 @@
 
 Each process appends to a file of its own, one JSON document a line. `{"part": NAME, "value": …}` is a part of requests (a message, the
 tools, the system prompt), written once; requests refer to it by that name. `{"exchange": {…}}` is a request with its reply:
-`swarm.rehearsal.recorded` reads them. Headers are kept by a list of harmless names. A fault of the folder is logged and disturbs nothing.
+`swarm.rehearsal.recorded` reads them. Headers are kept by a list of harmless names, and bodies only of JSON and text. A fault of the folder
+is logged and disturbs nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import httpx2
 
 from swarm.core.errors import ModelError
 from swarm.core.log import EventLog
-from swarm.core.secrets import strip_secrets
+from swarm.core.secrets import REMOVED, strip_secrets
 from swarm.models.codecs import codec_at
 from swarm.models.events import read_events
 from swarm.models.reply import ReplyBuilder, split_message
@@ -38,6 +39,8 @@ PARTS = ("tools", "system", "instructions", "systemInstruction", *_LISTS)
 """Fields of a request that its successors repeat."""
 _KEPT_HEADERS = ("content-type", "request-id", "x-request-id", "retry-after", "anthropic-version", "anthropic-beta")
 _KEPT_FAMILIES = ("anthropic-ratelimit-", "x-ratelimit-")
+_LONGEST_NAMED = 200
+"""Longest value that its name makes a secret."""
 
 
 class Recorder:
@@ -62,7 +65,8 @@ class Recorder:
             with self._lock:
                 if self._process != os.getpid():
                     self._begin_file()
-                exchange["request"] = self._name_parts(_parse(body), lines)
+                is_text = _is_text(exchange.get("request_headers", {}))
+                exchange["request"] = self._name_parts(_parse(body), lines) if is_text else None
                 lines.append({"exchange": exchange})
                 text = "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines)
                 fresh = os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -80,7 +84,7 @@ class Recorder:
     def _name_parts(self, request: Any, lines: list[dict[str, Any]]) -> Any:
         if not isinstance(request, dict):
             return without_secrets(request)
-        made = {name: without_secrets(value) for name, value in request.items() if name not in PARTS}
+        made = without_secrets({name: value for name, value in request.items() if name not in PARTS})
         for name in PARTS:
             value = request.get(name)
             if name in _LISTS and isinstance(value, list):
@@ -104,15 +108,21 @@ def recorder_of(folder: Path) -> Recorder:
 
 
 def without_secrets(value: Any) -> Any:
-    """Copy a JSON value without its apparent secrets."""
+    """Copy a JSON value without its apparent secrets; the name of an entry can make its value one."""
     match value:
         case str():
             return strip_secrets(value).text
         case list():
             return [without_secrets(one) for one in value]
         case dict():
-            return {name: without_secrets(one) for name, one in value.items()}
+            return {name: _strip_entry(name, one) for name, one in value.items()}
     return value
+
+
+def _strip_entry(name: str, value: Any) -> Any:
+    stripped = without_secrets(value)
+    is_short = isinstance(value, str) and stripped == value and len(value) <= _LONGEST_NAMED
+    return REMOVED if is_short and strip_secrets(f'{name}="{value}"').removed else stripped
 
 
 class _TappedTransport(httpx2.BaseTransport):
@@ -126,7 +136,7 @@ class _TappedTransport(httpx2.BaseTransport):
         try:
             response = self._inner.handle_request(request)
         except Exception as error:
-            self._recorder.keep({**about, "failure": f"{type(error).__name__}: {error}"}, body)
+            self._recorder.keep({**about, "failure": without_secrets(f"{type(error).__name__}: {error}")}, body)
             raise
         about |= {"status": response.status_code, "headers": _harmless(response.headers)}
         response.stream = _TappedStream(response, about, body, self._recorder)
@@ -163,11 +173,13 @@ class _TappedStream(httpx2.SyncByteStream):
             except httpx2.DecodingError:  # cut off
                 data = b""
         told = {**self._about, "seconds": round(time.time() - self._about["began"], 3), "whole": self._ended}
-        self._recorder.keep(told | _keep_reply(told, data), self._body)
+        self._recorder.keep(told | describe_reply(told, data), self._body)
 
 
-def _keep_reply(about: Mapping[str, Any], data: bytes) -> dict[str, Any]:
-    """The reply's text as it came; its blocks instead if a secret may be spread over events."""
+def describe_reply(about: Mapping[str, Any], data: bytes) -> dict[str, Any]:
+    """Return the reply's text as it came, or its blocks if a secret may be spread over events. Other types of content are left out."""
+    if not _is_text(about["headers"]):
+        return {"blocks": [], "stop_reason": ""}
     blocks, reason = read_blocks(about["path"], about["headers"].get("content-type", ""), data)
     stripped = without_secrets(blocks)
     if stripped != blocks:
@@ -212,6 +224,12 @@ def _harmless(headers: Any) -> dict[str, str]:
         for name, value in headers.items()
         if name.lower() in _KEPT_HEADERS or name.lower().startswith(_KEPT_FAMILIES)
     }
+
+
+def _is_text(headers: Mapping[str, str]) -> bool:
+    """Whether a body is JSON or text; one without a type is read as such by the adapters."""
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    return kind in ("", "application/json") or kind.startswith("text/") or kind.endswith("+json")
 
 
 def _parse(body: bytes) -> Any:

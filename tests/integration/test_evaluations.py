@@ -28,9 +28,10 @@ from swarm.client.acts import ACTS
 from swarm.client.evaluations import evaluations_of
 from swarm.client.operations import Invocation
 from swarm.client.reads import READS
+from swarm.client.swarm import Swarm
 from swarm.core.errors import ConfigurationError, UnknownAgent, UnknownEvaluation
 from swarm.core.ids import new_evaluation_id, root_agent_id
-from swarm.replay.evaluation import Evaluator
+from swarm.replay.evaluation import Evaluator, remove_old_copies
 from swarm.replay.sets import read_set, read_variant
 from tests.fleet import Fleet
 
@@ -204,6 +205,18 @@ def test_past_jobs_and_a_folder_of_exported_ones_are_a_set(at_work: Fleet, tmp_p
     evaluation = evaluations_of(at_work.swarm).get(view["id"])
     jobs = [one.id for one in Evaluator(at_work.swarm, evaluation, base_url=server.url).submit()]
     assert jobs == [one["job_id"] for one in view["runs"]], "a repeated submission makes no second job"
+    [row] = {one.name: one for one in READS}["list_evaluations"].function(
+        Invocation(swarm=at_work.swarm, by="ann"), limit=1
+    )
+    assert (row.id, row.cases, row.variants) == (view["id"], ["apples", job.id], ["now", "small"])
+    # Copies of folders go once their jobs are forgotten.
+    copies = at_work.settings.state_folder() / "evaluations" / view["id"]
+    (copies / "job-forgotten").mkdir()
+    kept = {one.name for one in copies.iterdir()}
+    remove_old_copies(at_work.swarm)
+    assert {one.name for one in copies.iterdir()} == kept, "it may belong to a swarm with another Redis"
+    remove_old_copies(Swarm(at_work.settings.model_copy(update={"retention_seconds": 0.0})))
+    assert {one.name for one in copies.iterdir()} == kept - {"job-forgotten"} and len(kept) > 1
 
 
 def test_a_trouble_of_the_machine_is_no_score_and_is_measured_again(at_work: Fleet) -> None:

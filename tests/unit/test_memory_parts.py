@@ -32,6 +32,8 @@ from swarm.definitions.markdown import read_markdown
         "Authorization: Bearer abcdef123456",
         "DB_PASSWORD=hunter2hunter2",
         '"api_key": "0123456789abcdef"',
+        r"{\"password\": \"hunter2hunter2\"}",
+        r"{\\\"password\\\": \\\"hunter2hunter2\\\"}",
     ],
 )
 def test_what_looks_like_a_credential_is_left_out(text: str) -> None:

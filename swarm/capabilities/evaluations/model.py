@@ -191,6 +191,17 @@ class EvaluationView(BaseModel, frozen=True):
         return all(row.ended == row.runs for row in self.variants)
 
 
+class EvaluationRow(BaseModel, frozen=True):
+    """An evaluation in a list: what it compares, without its runs."""
+
+    id: str
+    name: str
+    created_at: float
+    times: int
+    variants: list[str]
+    cases: list[str]
+
+
 class Regression(NamedTuple):
     """A case that most runs of another variant pass, and most of this one's do not."""
 
@@ -277,6 +288,18 @@ def _sum_up(variant: str, runs: Sequence[RunView], ended: set[str]) -> VariantRo
 
 def _passed(run: RunView) -> bool:
     return run.score is not None and run.score.passed is True
+
+
+def list_row(evaluation: Evaluation) -> EvaluationRow:
+    """Return the row of an evaluation in a list."""
+    return EvaluationRow(
+        id=evaluation.id,
+        name=evaluation.name,
+        created_at=evaluation.created_at,
+        times=evaluation.times,
+        variants=[one.name for one in evaluation.variants],
+        cases=[one.name for one in evaluation.cases],
+    )
 
 
 def find_gaps(view: EvaluationView, variant: str | None = None) -> list[RunView]:

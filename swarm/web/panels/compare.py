@@ -31,7 +31,10 @@ def _read_evaluation(swarm: Swarm, evaluation_id: str) -> dict[str, Any] | None:
         evaluation = evaluations_of(swarm).get(evaluation_id) if evaluation_id else None
     except UnknownEvaluation:
         return None
-    return None if evaluation is None else view_now(swarm, evaluation).model_dump(mode="json")
+    if evaluation is None:
+        return None
+    # The answers of all runs can be long, and the table shows none.
+    return view_now(swarm, evaluation).model_dump(mode="json", exclude={"runs": {"__all__": {"answer"}}})
 
 
 def score(asked: PanelRequest) -> dict[str, Any]:

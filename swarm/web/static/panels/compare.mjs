@@ -57,7 +57,7 @@ function Evaluation({ evaluation, job, amend, open }) {
     <div class="wide-table" tabindex="0" role="region" aria-label="Cases"><table class="list">
       <thead><tr><th scope="col">Case</th>${variants.map((row) => html`<th scope="col">${line(row.variant, 60)}</th>`)}</tr></thead>
       <tbody>${cases.map((row) => html`<tr key=${row.case}><th scope="row">${line(row.case, 60)}</th>${variants.map(({ variant }) => html`<td key=${variant}>${row.passed[variant]}/${times}
-        ${runsOf(row.case, variant).map((one) => html` <button key=${one.job_id} type="button" class="more" disabled=${one.job_id === job.id} title=${line(one.score?.note ?? "", 300)} onClick=${() => amend({ beside: one.job_id })}>${one.job_id === job.id ? "this job" : verdict(one.score)}</button>
+        ${runsOf(row.case, variant).map((one) => html` <button key=${one.job_id} type="button" class="more" disabled=${one.job_id === job.id} title=${line(one.score?.note ?? one.unscored, 300)} onClick=${() => amend({ beside: one.job_id })}>${one.job_id === job.id ? "this job" : verdict(one.score)}</button>
           <button type="button" class="more" aria-label=${`open ${one.case}, ${one.variant}`} onClick=${() => open({ job: one.job_id, panel: "compare" })}>↗</button>`)}</td>`)}</tr>`)}</tbody></table></div></section>`;
 }
 
