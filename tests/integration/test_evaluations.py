@@ -67,7 +67,7 @@ rules:
         told = list(takewhile(lambda line: not line.startswith("6 of 20"), command.stderr))
         command.kill()
     assert command.returncode == -signal.SIGKILL, f"it ended before it was killed: {told}"
-    (evaluation,) = json.loads(run(at_work, "evals", "list", "--json").stdout)
+    evaluation, *_ = json.loads(run(at_work, "evals", "list", "--json").stdout)  # newest first
     ended = run(at_work, "eval", "--resume", evaluation["id"], "--at-least", "0.95", "--json")
     assert ended.exit_code == 1, ended.output
     view = json.loads(ended.stdout)
