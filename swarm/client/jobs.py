@@ -48,7 +48,7 @@ def as_ended(swarm: Swarm, job_ids: Collection[str], *, who: str) -> Iterator[Jo
     rung, left, due = SimpleQueue[str](), set(job_ids), set[str]()
 
     def ask() -> list[JobView]:
-        # What is due stays due until Redis has answered.
+        # A due job stays due until Redis has answered.
         if not due:
             try:
                 due.add(rung.get(timeout=LOOK_SECONDS))

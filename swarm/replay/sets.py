@@ -179,7 +179,7 @@ def read_variant(text: str) -> Variant:
 
 
 def _read_value(text: str, place: str) -> Any:
-    """Read an option's value of a command line as YAML; what is neither a truth, a number, a list nor a mapping is the text itself."""
+    """Read an option's value of a command line as YAML; all but truths, numbers, lists, mappings and quoted texts stay the given text."""
     try:
         value = yaml.safe_load(text)
     except yaml.YAMLError as error:

@@ -192,7 +192,7 @@ class EvaluationView(BaseModel, frozen=True):
 
 
 class EvaluationRow(BaseModel, frozen=True):
-    """An evaluation in a list: what it compares, without its runs."""
+    """An evaluation in a list, without its runs."""
 
     id: str
     name: str
