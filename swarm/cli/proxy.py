@@ -117,6 +117,8 @@ def _begin(lone: LoneGateway, command: list[str], over: threading.Event, codes: 
         "ANTHROPIC_API_KEY": token,
         "OPENAI_BASE_URL": f"{url}/v1",
         "OPENAI_API_KEY": token,
+        "GOOGLE_GEMINI_BASE_URL": url,
+        "GEMINI_API_KEY": token,
     }
     if not command:
         for name, value in variables.items():

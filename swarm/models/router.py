@@ -65,7 +65,10 @@ class AnyModel:
             )
         if found is None:
             return self._messages.pass_on(request.encode(model, room), headers)
-        return self._other(found[0]).pass_on(request.wire.path, request.encode(found[1], room))
+        vendor, name = found
+        if request.wire.name == "gemini" and vendor.wire != "gemini":
+            raise PermanentModelError(f"the server of {model} does not speak the format gemini", kind="not_found")
+        return self._other(vendor).pass_on(request, name, room)
 
     def limit_class(self, model: str) -> str:
         """Name the limits by this process's account and the kind of model."""

@@ -43,6 +43,8 @@ from swarm.models.vendors import Vendor, key_of
 if TYPE_CHECKING:
     from httpx2 import Client, Response
 
+    from swarm.models.passage import PassedRequest
+
 _CHARACTERS_PER_TOKEN = 4
 
 
@@ -82,19 +84,23 @@ class VendorModel:
             error.told = _told(builder, reader, len(body))
             raise
 
-    def pass_on(self, path: str, body: bytes) -> Response:
-        """Post a request that another program encoded to a path below the vendor's address; returns the response as it streams.
+    def pass_on(self, passed: PassedRequest, model: str, room: int | None) -> Response:
+        """Post a request that another program encoded, for this name of the model; returns the response as it streams.
 
         Raises `TransientModelError` or `PermanentModelError` without a response.
         """
         import httpx2
 
         client = self._client()
+        others = "" if passed.wire.name == self.vendor.wire else self._codec.others
         try:
             request = client.build_request(
-                "POST", self._codec.others + path, content=body, headers={"content-type": "application/json"}
+                "POST",
+                others + passed.path_at(model),
+                content=passed.encode(model, room),
+                headers={"content-type": "application/json"},
             )
-            if self._codec.others and (key := request.headers.pop(self._codec.key_header, None)):
+            if others and (key := request.headers.pop(self._codec.key_header, None)):
                 request.headers["authorization"] = f"Bearer {key}"
             return client.send(request, stream=True)
         except httpx2.HTTPError as error:

@@ -36,6 +36,8 @@ MAX_BODY_BYTES = 64 << 20
 HOOK = "/hook"
 _CHILDREN = ("x-claude-code-agent-id",)
 """Headers by which programs name the agent of their own that asks."""
+_TOKENS = ("x-api-key", "x-goog-api-key", "authorization")
+"""Headers in which programs show the token."""
 _PASSED = ("anthropic-beta",)
 """Headers of requests that are passed on."""
 _RETURNED = ("content-type", "request-id", "x-request-id", "retry-after", "retry-after-ms", "x-should-retry")
@@ -122,7 +124,7 @@ class _BoxConnection(BaseHTTPRequestHandler):
         if not self._may_ask():
             return self._refuse(wire, TurnedDown(401, "authentication_error", "the token is not the one of this agent"))
         try:
-            request = PassedRequest(wire, body)
+            request = PassedRequest(wire, body, self.path)
         except ValueError as error:
             return self._refuse(wire, TurnedDown(400, "invalid_request_error", str(error)))
         child = next((self.headers[name] for name in _CHILDREN if self.headers.get(name)), "")
@@ -147,7 +149,7 @@ class _BoxConnection(BaseHTTPRequestHandler):
         return self.server.gateway
 
     def _may_ask(self) -> bool:
-        given = self.headers.get("x-api-key") or self.headers.get("authorization", "").removeprefix("Bearer ")
+        given = next((self.headers[name] for name in _TOKENS if self.headers.get(name)), "").removeprefix("Bearer ")
         return hmac.compare_digest(given.encode(), self._gateway.token.encode())
 
     def _read_chunks(self) -> bytes:
@@ -240,7 +242,8 @@ class _BoxConnection(BaseHTTPRequestHandler):
 
     def _refuse(self, wire: Wire | None, refusal: TurnedDown) -> None:
         with contextlib.suppress(OSError):
-            self._send(refusal.status, encode_refusal(wire, refusal.kind, refusal.message), {"x-should-retry": "false"})
+            body = encode_refusal(wire, refusal.status, refusal.kind, refusal.message)
+            self._send(refusal.status, body, {"x-should-retry": "false"})
 
     def _send(self, status: int, data: bytes, headers: dict[str, str] | None = None) -> None:
         self.send_response(status)
