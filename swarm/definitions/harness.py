@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 HOLD_SECONDS, MAX_HOLD_SECONDS = 20.0, 600.0
 """How long an open question keeps a process, and at most."""
-HarnessKind = Literal["claude-code", "codex", "opencode", "acp"]
+HarnessKind = Literal["claude-code", "codex", "opencode", "gemini", "acp"]
 
 
 class Harness(BaseModel):

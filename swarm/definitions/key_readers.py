@@ -85,12 +85,17 @@ def read_harness(keys: Mapping[str, Any]) -> dict[str, Any]:
         raise Unusable(f"`command` is {show(command)}, not a program with its arguments", "Write [goose, acp].")
     if kind != "acp" and command is not None:
         raise Unusable(f"`command` is {show(command)}, and {kind} has a program of its own", "Remove `command`.")
+    subagents = _read_yes(keys.get("subagents"))
+    if kind == "gemini" and subagents:
+        raise Unusable(
+            "`subagents` is true, and gemini's own agents do not ask about their calls", "Remove `subagents`."
+        )
     return {
         "harness": Harness(
             kind=kind,
             command=words,
             version=_read_version(keys.get("version")),
-            subagents=_read_yes(keys.get("subagents")),
+            subagents=subagents,
             question_hold=_read_hold(keys.get("questionhold")),
         ),
         "instruction_files": False,

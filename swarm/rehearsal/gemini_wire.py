@@ -22,7 +22,9 @@ _BOUNDS = {"maxOutputTokens", "thinkingConfig", "temperature", "topP", "topK", "
 _THINKING = {"includeThoughts", "thinkingLevel", "thinkingBudget"}
 _LEVELS = (None, "MINIMAL", "LOW", "MEDIUM", "HIGH")
 _PARTS = ("text", "inlineData", "fileData", "functionCall", "functionResponse")
-_STAND_IN = base64.b64encode(b"skip_thought_signature_validator").decode()
+_WORDS = "skip_thought_signature_validator"
+_STAND_INS = (_WORDS, base64.b64encode(_WORDS.encode()).decode())
+"""The documented stand-in for a signature, as its words and in base64."""
 _PATH = re.compile(r".*/models/([^/:]+):(generateContent|streamGenerateContent)")
 _ROOT = "/v1beta/models/"
 _FUNCTION = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}")
@@ -158,7 +160,7 @@ def _model_blocks(parts: list[dict[str, Any]], at: int) -> Iterator[Block]:
     first = next((part for part in parts if "functionCall" in part), None)
     if first is not None and not first.get(_SIGNATURE):
         raise RequestRefused(f"Function call is missing a thought_signature in functionCall parts: contents[{at}].")
-    sealed = [_open(part[_SIGNATURE]) for part in parts if part.get(_SIGNATURE) and part[_SIGNATURE] != _STAND_IN]
+    sealed = [_open(part[_SIGNATURE]) for part in parts if part.get(_SIGNATURE) and part[_SIGNATURE] not in _STAND_INS]
     for thought in sealed:
         if thought["thinking"]:
             yield {"type": "thinking", "thinking": thought["thinking"], "signature": thought["signature"]}

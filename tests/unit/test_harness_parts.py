@@ -2,7 +2,7 @@
 
 Tests of swarm/definitions/harness.py, swarm/agent/harnesses.py, swarm/models/passage.py,
 swarm/capabilities/harnesses/acp.py, swarm/capabilities/harnesses/codex.py, swarm/capabilities/harnesses/opencode.py,
-swarm/capabilities/harnesses/hook.py, swarm/capabilities/harnesses/programs.py.
+swarm/capabilities/harnesses/gemini_cli.py, swarm/capabilities/harnesses/hook.py, swarm/capabilities/harnesses/programs.py.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from swarm.core.usage import Charge, Usage
 from swarm.definitions.fields import build_definition
 from swarm.definitions.model import AgentDefinition
 from swarm.definitions.sources import Unusable
-from swarm.models.passage import PassedReply, PassedRequest, find_wire
+from swarm.models.passage import PassedReply, PassedRequest, encode_refusal, find_wire
 
 CALL = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "make"}}
 
@@ -94,6 +94,7 @@ def test_a_definition_names_a_harness_and_the_versions_that_it_accepts() -> None
         ({"harness": "codex", "version": "newest"}, "`version` is 'newest'"),
         ({"harness": "codex", "questionHold": "an hour"}, "`questionHold` is 'an hour'"),
         ({"harness": "codex", "subagents": "perhaps"}, "`subagents` is 'perhaps'"),
+        ({"harness": "gemini", "subagents": True}, "`subagents` is true"),
     ],
 )
 def test_a_key_that_cannot_be_used_is_named(keys: dict[str, object], fault: str) -> None:
@@ -179,17 +180,51 @@ def test_charges_of_other_models_count_beside_those_of_the_agents_own() -> None:
 def passed(path: str, **body: object) -> PassedRequest:
     wire = find_wire(path)
     assert wire is not None
-    return PassedRequest(wire, json.dumps({"model": "m", **body}).encode())
+    named = {} if wire.name == "gemini" else {"model": "m"}
+    return PassedRequest(wire, json.dumps({**named, **body}).encode(), path)
 
 
-def test_only_three_paths_are_passed_on() -> None:
+STREAM = "/v1beta/models/m:streamGenerateContent?alt=sse"
+
+
+def test_only_four_kinds_of_paths_are_passed_on() -> None:
     known = {
         path: find_wire(path)
-        for path in ("/v1/messages?beta=true", "/v1/chat/completions", "/responses", "/v1/files", "/v1/models")
+        for path in ("/v1/messages?beta=true", "/v1/chat/completions", "/responses", STREAM, "/v1/files", "/v1/models")
     }
-    assert [wire and wire.name for wire in known.values()] == ["messages", "chat", "responses", None, None]
-    with pytest.raises(ValueError):
-        PassedRequest(next(iter(filter(None, known.values()))), b"[1]")
+    assert [wire and wire.name for wire in known.values()] == ["messages", "chat", "responses", "gemini", None, None]
+    assert find_wire("/v1beta/models/m:countTokens") is None and find_wire("/v1beta/models/m") is None
+    for wire in filter(None, known.values()):
+        with pytest.raises(ValueError):
+            PassedRequest(wire, b"[1]", STREAM)
+
+
+def test_a_request_in_the_gemini_api_has_its_model_in_the_path_and_its_bound_in_an_object() -> None:
+    tools = [{"functionDeclarations": [{"name": "glob"}], "codeExecution": {}}, {"googleSearch": {}}]
+    bounds = {"temperature": 1, "maxOutputTokens": 60_000, "thinkingConfig": {"thinkingBudget": 30_000}}
+    request = passed(STREAM, contents=[], tools=tools, generationConfig=bounds)
+    assert (request.model, request.longest, request.offers_tools) == ("m", 60_000, True)
+    assert request.path_at("g/x") == "/models/g%2Fx:streamGenerateContent?alt=sse"
+    request.drop_servers_tools()
+    assert json.loads(request.encode("g", 8_000)) == {
+        "contents": [],
+        "tools": [{"functionDeclarations": [{"name": "glob"}]}],
+        "generationConfig": {"temperature": 1, "maxOutputTokens": 8_000, "thinkingConfig": {"thinkingBudget": 7_999}},
+    }
+    plain = passed("/v1beta/models/m:generateContent", contents=[])
+    assert plain.path_at("m") == "/models/m:generateContent" and plain.longest is None
+    assert json.loads(plain.encode("m", 5)) == {"contents": [], "generationConfig": {"maxOutputTokens": 5}}
+    assert passed("/v1/chat/completions").path_at("m") == "/chat/completions"
+
+
+def test_a_refusal_has_the_form_of_the_format() -> None:
+    told = json.loads(encode_refusal(find_wire(STREAM), 402, "billing_error", "it is used up"))
+    assert told == {"error": {"code": 402, "message": "it is used up", "status": "FAILED_PRECONDITION"}}
+    assert (
+        json.loads(encode_refusal(find_wire("/responses"), 402, "billing_error", "x"))["error"]["code"]
+        == "billing_error"
+    )
+    assert json.loads(encode_refusal(None, 402, "billing_error", "x"))["error"]["type"] == "billing_error"
 
 
 def test_a_request_keeps_its_parts_but_for_its_model_its_bound_and_server_tools() -> None:
@@ -254,7 +289,13 @@ def test_the_usage_of_a_reply_is_read_from_its_bytes_however_they_are_cut(size: 
         )
         + b"data: [DONE]\n\n"
     )
-    for path, data in (("/messages", messages), ("/responses", responses), ("/chat/completions", chat)):
+    counts = {"promptTokenCount": 12, "cachedContentTokenCount": 7, "candidatesTokenCount": 4, "thoughtsTokenCount": 5}
+    gemini = stream(
+        {"candidates": [{"content": {"parts": [{"text": "Hel"}]}}], "usageMetadata": {"promptTokenCount": 12}},
+        {"candidates": [{"content": {"parts": [{"text": "lo"}]}, "finishReason": "STOP"}], "usageMetadata": counts},
+    )
+    replies = {"/messages": messages, "/responses": responses, "/chat/completions": chat, STREAM: gemini}
+    for path, data in replies.items():
         wire = find_wire(path)
         assert wire is not None
         read = PassedReply(wire, "m", whole=False)
@@ -290,7 +331,9 @@ def test_a_reply_that_was_cut_is_estimated_and_noise_counts_nothing() -> None:
     [
         ({"kind": "execute", "rawInput": {"command": "ls"}}, "Bash", {"command": "ls"}),
         ({"kind": "execute", "rawInput": {"command": ["ls", "-l"]}}, "Bash", {"command": "ls -l"}),
+        ({"kind": "execute", "title": "ls -l"}, "Bash", {"command": "ls -l"}),
         ({"kind": "read", "rawInput": {"filePath": "/w/a"}}, "Read", {"file_path": "/w/a"}),
+        ({"kind": "read", "locations": [{"path": "/w/a"}]}, "Read", {"file_path": "/w/a"}),
         (
             {"kind": "edit", "rawInput": {"filePath": "/w/a", "content": "x"}},
             "Write",

@@ -117,6 +117,10 @@ class AcpClient(Adapter):
 
     keeps_each_call: ClassVar[bool] = False
     lacking: ClassVar[str] = PERHAPS_RUN
+    tells_inputs: ClassVar[bool] = True
+    """Whether the program reports inputs of calls. A call is then journaled once its input is known."""
+    untold: ClassVar[str] = ""
+    """Words in place of an empty result."""
 
     def __init__(self, run: Any) -> None:
         super().__init__(run)
@@ -153,14 +157,14 @@ class AcpClient(Adapter):
     def _initialized(self, result: Result) -> None:
         capabilities = result.get("agentCapabilities") or {}
         place = {"cwd": self.run.spec.workspace, "mcpServers": []}
-        known = self.run.session_id
+        known = self.run.session_id if self.session_files else ""
         if known and (capabilities.get("sessionCapabilities") or {}).get("resume") is not None:
             self._request(
-                "session/resume", {"sessionId": known, **place}, lambda told: self._opened(known, told), self._open_new
+                "session/resume", {"sessionId": known, **place}, lambda told: self._opened(known), self._open_new
             )
         elif known and capabilities.get("loadSession"):
             self._request(
-                "session/load", {"sessionId": known, **place}, lambda told: self._opened(known, told), self._open_new
+                "session/load", {"sessionId": known, **place}, lambda told: self._opened(known), self._open_new
             )
         else:
             self._open_new("" if not known else "it cannot resume a session")
@@ -170,23 +174,19 @@ class AcpClient(Adapter):
             log.warning("harness.session_lost", agent_id=self.run.spec.agent_id, why=why)
             self._prompt = self.run.tell_everything()
         place = {"cwd": self.run.spec.workspace, "mcpServers": []}
-        self._request("session/new", place, lambda told: self._opened(str(told.get("sessionId")), told))
+        self._request("session/new", place, lambda told: self._opened(str(told.get("sessionId"))))
 
-    def _opened(self, session: str, told: Result) -> None:
+    def _opened(self, session: str) -> None:
         self._session = self.run.session_id = session
-        self.opened(told)
         self._ask()
 
-    def opened(self, told: Result) -> None:
-        """Prepare the session for its prompt; `told` is the answer to its opening."""
-
-    def set(self, method: str, **given: Any) -> None:
-        """Change something about the session. A program that cannot is left as it is."""
-        self._request(method, {"sessionId": self._session, **given}, lambda told: None, lambda why: None)
+    def phrase(self, prompt: str) -> str:
+        """Return a prompt in the form in which the program takes it for one."""
+        return prompt
 
     def _ask(self) -> None:
         self._is_prompted = True
-        prompt = [{"type": "text", "text": self._prompt}]
+        prompt = [{"type": "text", "text": self.phrase(self._prompt)}]
         self._request("session/prompt", {"sessionId": self._session, "prompt": prompt}, self._answered)
 
     def _answered(self, result: Result) -> None:
@@ -247,7 +247,7 @@ class AcpClient(Adapter):
                 call_id = str(update.get("toolCallId"))
                 call = self._calls.get(call_id, ToldCall(call_id)).merge(update)
                 self._calls[call_id] = call
-                if call.status != "pending" and call.given:
+                if call.status != "pending" and (call.given or not self.tells_inputs):
                     self._journal(call_id)
                 self._settle()
 
@@ -288,7 +288,7 @@ class AcpClient(Adapter):
                 call = self._calls[call_id]
                 if call.status in _DONE:
                     self._asked.pop(call_id, None)
-                    self.run.note_result(call_id, call.tell_result(), call.status == "failed")
+                    self.run.note_result(call_id, call.tell_result() or self.untold, call.status == "failed")
             if self.run.history.pending or not self._later:
                 return
             self._journal_next()

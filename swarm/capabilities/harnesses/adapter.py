@@ -51,6 +51,10 @@ class Adapter:
         """Why its work ended without an answer, in its own words."""
         self.has_answered = False
 
+    def why_unfit(self) -> str:
+        """Return why the program cannot run this agent; empty if it can."""
+        return ""
+
     def continues(self, transcript: str) -> bool:
         """Whether the program, by its own record, continues at a call that it had put off."""
         return False

@@ -15,6 +15,7 @@ _ADAPTERS: dict[HarnessKind, str] = {
     "claude-code": "swarm.capabilities.harnesses.claude_code:ClaudeCode",
     "codex": "swarm.capabilities.harnesses.codex:Codex",
     "opencode": "swarm.capabilities.harnesses.opencode:OpenCode",
+    "gemini": "swarm.capabilities.harnesses.gemini_cli:GeminiCli",
     "acp": "swarm.capabilities.harnesses.acp:AcpClient",
 }
 

@@ -26,6 +26,7 @@ KNOWN = {
     "claude-code": KnownProgram("claude", "npm install -g @anthropic-ai/claude-code"),
     "codex": KnownProgram("codex", "npm install -g @openai/codex"),
     "opencode": KnownProgram("opencode", "npm install -g opencode-ai"),
+    "gemini": KnownProgram("gemini", "npm install -g @google/gemini-cli"),
 }
 
 

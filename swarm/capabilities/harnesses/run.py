@@ -188,6 +188,8 @@ class HarnessRun:
                 else "it runs in a bubblewrap sandbox only, and none works here"
             )
             return Finished(state="failed", reason=f"{self.harness.program}: {lack}")
+        if why := self.adapter.why_unfit():
+            return Finished(state="failed", reason=f"{self.harness.program}: {why}")
         context = self.parts.toolbox.context_of("harness")
         try:
             home = self._make_home(context)
