@@ -7,7 +7,9 @@ import signal
 import socket
 import subprocess
 import threading
+from contextlib import suppress
 from dataclasses import replace
+from types import FrameType
 from typing import Annotated
 
 import typer
@@ -17,7 +19,7 @@ from swarm.cli.output import print_line, print_note, show_cost
 from swarm.client.order import Order
 from swarm.client.preparation import prepare_order
 from swarm.client.swarm import Swarm
-from swarm.core.errors import AgentCancelled, ConfigurationError, NotOwner
+from swarm.core.errors import AgentCancelled, ConfigurationError, NotOwner, SwarmError
 from swarm.core.ids import new_job_id
 from swarm.core.records import Limits
 from swarm.core.settings import Settings, load_settings
@@ -26,6 +28,9 @@ from swarm.models.router import AnyModel
 from swarm.models.vendors import split_model
 from swarm.runtime.segment import Segment, Stop
 from swarm.store.values import Claim
+
+_END_SECONDS = 10.0
+"""How long a program that nothing is served to any more has for its end."""
 
 
 def proxy(
@@ -52,26 +57,26 @@ def proxy(
     models = _resolve(settings, names)
     swarm = Swarm(settings)
     lone, worker = _claim(swarm, models, Limits(budget_usd=budget, timeout_seconds=3_600 * hours), title, command or [])
-    over = threading.Event()
-    codes: list[int] = []
-
-    def begin() -> None:
-        _begin(lone, command or [], over, codes)
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: over.set())
+    program = _Program(command or [])
+    program.take_signals()
     try:
-        finished = lone.serve(port, worker, begin, over)
-    except OSError as error:
-        raise ConfigurationError(f"port {port} cannot be used: {error.strerror}") from error
+        finished = lone.serve(port, worker, lambda: _begin(lone, program), program.over)
     except (AgentCancelled, NotOwner):
         print_note("the job has ended: nothing more is served")
         raise typer.Exit(1) from None
+    except BaseException as error:
+        with suppress(SwarmError):
+            swarm.job(lone.job_id).cancel(f"the proxy failed: {error}")
+        if isinstance(error, OSError):
+            raise ConfigurationError(f"port {port} cannot be used: {error.strerror}; give another --port") from error
+        raise
+    finally:
+        program.end()
     view = swarm.job(lone.job_id).view()
     print_note(f"{view.id}: {view.usage.total_tokens:,} tokens, {show_cost(view.cost_usd, view.unpriced_tokens)}")
     if finished.reason:
         print_note(finished.reason)
-    raise typer.Exit(codes[0] if codes else 0)
+    raise typer.Exit(program.code)
 
 
 def _resolve(settings: Settings, names: list[str]) -> dict[str, str]:
@@ -110,7 +115,61 @@ def _claim(
     return LoneGateway(segment, models), worker
 
 
-def _begin(lone: LoneGateway, command: list[str], over: threading.Event, codes: list[int]) -> None:
+class _Program:
+    """The person's program, if they have given one, and the signals to it."""
+
+    def __init__(self, command: list[str]) -> None:
+        self.command, self.code = command, 0
+        self.over = threading.Event()
+        """Set once nothing more is to be served."""
+        self._process: subprocess.Popen[bytes] | None = None
+        self._signal: int | None = None
+
+    def take_signals(self) -> None:
+        """Pass the signals that end programs on to the program; without one, they end the proxy."""
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            # As with `nohup`.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._on_signal)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        if not self.command:
+            # Not here: the interrupted thread may hold the event's lock.
+            threading.Thread(target=self.over.set, daemon=True).start()
+        elif number != signal.SIGINT:  # the terminal sends that one to the program, too, which may go on
+            self._signal = number
+            if self._process is not None:
+                self._process.send_signal(number)
+
+    def start(self, variables: dict[str, str]) -> None:
+        """Start it; `over` is set once it has ended."""
+        try:
+            self._process = subprocess.Popen(self.command, env={**os.environ, **variables})
+        except OSError as error:
+            print_note(f"{self.command[0]} cannot be started: {error.strerror}")
+            self.code = 127
+            return self.over.set()
+        if self._signal is not None:
+            self._process.send_signal(self._signal)
+        threading.Thread(target=self._wait, name="proxy-command", daemon=True).start()
+
+    def _wait(self) -> None:
+        assert self._process is not None, "it has not been started"
+        code = self._process.wait()
+        # A shell says in the same way that a signal has ended it.
+        self.code = code if code >= 0 else 128 - code
+        self.over.set()
+
+    def end(self) -> None:
+        """End it, if it still runs: nothing is served to it any more."""
+        if self._process is not None and not self.over.is_set():
+            self._process.terminate()
+            if not self.over.wait(_END_SECONDS):
+                self._process.kill()
+                self.over.wait()
+
+
+def _begin(lone: LoneGateway, program: _Program) -> None:
     url, token = f"http://127.0.0.1:{lone.gateway.port}", lone.gateway.token
     variables = {
         "ANTHROPIC_BASE_URL": url,
@@ -120,18 +179,8 @@ def _begin(lone: LoneGateway, command: list[str], over: threading.Event, codes: 
         "GOOGLE_GEMINI_BASE_URL": url,
         "GEMINI_API_KEY": token,
     }
-    if not command:
+    if not program.command:
         for name, value in variables.items():
             print_line(f"export {name}={value}")
-        print_note("serving; Ctrl-C ends it")
-        return
-
-    def run() -> None:
-        try:
-            codes.append(subprocess.run(command, env={**os.environ, **variables}).returncode)
-        except OSError as error:
-            print_note(f"{command[0]} cannot be started: {error.strerror}")
-            codes.append(127)
-        over.set()
-
-    threading.Thread(target=run, name="proxy-command", daemon=True).start()
+        return print_note("serving; Ctrl-C ends it")
+    program.start(variables)

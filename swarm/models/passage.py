@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
+from swarm.core.plain import clean_text
 from swarm.models import Told
 from swarm.models.chat_reply import ChatReader
 from swarm.models.gemini_reply import GeminiReader
@@ -126,7 +127,7 @@ class PassedRequest:
             _bound_thinking(body, room)
         if self.wire.name == "chat" and body.get("stream"):
             body["stream_options"] = {**(body.get("stream_options") or {}), "include_usage": True}
-        return json.dumps(body, ensure_ascii=False).encode()
+        return clean_text(json.dumps(body, ensure_ascii=False)).encode()
 
     def _bounds(self) -> dict[str, Any]:
         bounds = self._body.get(self.wire.bounds) if self.wire.bounds else self._body

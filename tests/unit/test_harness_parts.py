@@ -2,13 +2,18 @@
 
 Tests of swarm/definitions/harness.py, swarm/agent/harnesses.py, swarm/models/passage.py,
 swarm/capabilities/harnesses/acp.py, swarm/capabilities/harnesses/codex.py, swarm/capabilities/harnesses/opencode.py,
-swarm/capabilities/harnesses/gemini_cli.py, swarm/capabilities/harnesses/hook.py, swarm/capabilities/harnesses/programs.py.
+swarm/capabilities/harnesses/gemini_cli.py, swarm/capabilities/harnesses/hook.py,
+swarm/capabilities/harnesses/hook_calls.py, swarm/capabilities/harnesses/programs.py.
 """
 
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
+from http.client import parse_headers
+from io import BytesIO
 from pathlib import Path
+from queue import SimpleQueue
 
 import pytest
 
@@ -33,6 +38,8 @@ from swarm.agent.spec import AgentSpec
 from swarm.capabilities.harnesses.acp import ToldCall
 from swarm.capabilities.harnesses.claude_code import describe_response
 from swarm.capabilities.harnesses.codex import _as_toml
+from swarm.capabilities.harnesses.gateway import MAX_BODY_BYTES, read_body
+from swarm.capabilities.harnesses.hook_calls import HookCall, HookCalls
 from swarm.capabilities.harnesses.programs import read_version
 from swarm.capabilities.harnesses.session import _matches, _whole_lines
 from swarm.core.usage import Charge, Usage
@@ -251,6 +258,63 @@ def test_a_request_keeps_its_parts_but_for_its_model_its_bound_and_server_tools(
     }
     chat = json.loads(passed("/chat/completions", stream=True, max_tokens=5).encode("m", None))
     assert chat["stream_options"] == {"include_usage": True} and chat["max_tokens"] == 5
+
+
+def test_a_request_with_half_a_surrogate_pair_can_be_sent() -> None:
+    request = passed("/v1/messages", system="a \ud83d b", metadata={"\udc00": 1})
+    assert json.loads(request.encode("full", None)) == {
+        "model": "full",
+        "system": "a \N{REPLACEMENT CHARACTER} b",
+        "metadata": {"\N{REPLACEMENT CHARACTER}": 1},
+    }
+
+
+def body_of(head: str, data: bytes) -> tuple[bytes, bytes]:
+    """Return the body of a request, and the bytes that were not read."""
+    stream = BytesIO(data)
+    return read_body(parse_headers(BytesIO(f"{head}\r\n\r\n".encode())), stream), stream.read()
+
+
+@pytest.mark.parametrize(
+    ("head", "data"),
+    [
+        ("content-length: -1", b"x" * 9),
+        (f"content-length: {MAX_BODY_BYTES + 1}", b"x" * 9),
+        ("content-length: many", b"x" * 9),
+        ("transfer-encoding: chunked", b"-1\r\nx\r\n0\r\n\r\n"),
+        ("transfer-encoding: chunked", b"1\r\nx\r\n%x\r\nx\r\n0\r\n\r\n" % MAX_BODY_BYTES),
+        ("transfer-encoding: chunked", b"1" * 5_000),
+    ],
+)
+def test_a_body_that_is_too_long_or_has_no_length_is_not_read(head: str, data: bytes) -> None:
+    with pytest.raises(ValueError):
+        body_of(head, data)
+
+
+def test_a_body_ends_where_its_length_or_its_chunks_say() -> None:
+    assert body_of("Content-Length: 3", b"abcrest") == (b"abc", b"rest")
+    assert body_of("Transfer-Encoding: chunked", b"2\r\nab\r\n1;x=1\r\nc\r\n0\r\n\r\nrest") == (b"abc", b"rest")
+    assert body_of("x-other: 1", b"rest") == (b"", b"rest")
+
+
+def test_hooks_wait_for_their_answers_until_the_run_ends() -> None:
+    heard: SimpleQueue[HookCall] = SimpleQueue()
+    hooks = HookCalls(heard.put)
+    with ThreadPoolExecutor(2) as threads:
+        answered, left = ({"tool": "one"}, {"tool": "one"})
+        first = threads.submit(hooks.ask, answered)
+        assert heard.get(timeout=30).told is answered
+        second = threads.submit(hooks.ask, left)
+        assert heard.get(timeout=30).told is left
+        hooks.answer(answered, {"allowed": True})
+        hooks.answer(answered, {"allowed": False})
+        assert first.result(30) == {"allowed": True} and not second.done()
+        hooks.close()
+        with pytest.raises(ConnectionError):
+            second.result(30)
+    with pytest.raises(ConnectionError):
+        hooks.ask({"tool": "late"})
+    assert heard.empty()
 
 
 def stream(*events: dict[str, object]) -> bytes:

@@ -66,8 +66,10 @@ class LoneGateway:
                 if segment.claim.deadline is not None and segment.claim.now() > segment.claim.deadline:
                     break
         finally:
-            self.budget.close(TurnedDown(402, "billing_error", "the proxy has ended"))
+            over_now = TurnedDown(402, "billing_error", "the proxy has ended")
+            self.budget.close(over_now)
             self.gateway.close()
+            self.budget.give_up(over_now)
         self._note()
         return self._finish()
 

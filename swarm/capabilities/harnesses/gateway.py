@@ -29,10 +29,15 @@ from swarm.models.limits import read_limits
 from swarm.models.passage import PassedReply, PassedRequest, Wire, encode_refusal, find_wire
 
 if TYPE_CHECKING:
+    from email.message import Message
+    from io import BufferedIOBase
+
     from httpx2 import Response
 
 log = EventLog("swarm.harness")
 MAX_BODY_BYTES = 64 << 20
+_LONGEST_LINE = 1 << 10
+"""The most bytes of a line between chunks."""
 HOOK = "/hook"
 _CHILDREN = ("x-claude-code-agent-id",)
 """Headers by which programs name the agent of their own that asks."""
@@ -111,11 +116,11 @@ class _BoxConnection(BaseHTTPRequestHandler):
         """Log nothing: the journal has it all."""
 
     def do_POST(self) -> None:
-        size = int(self.headers.get("content-length") or 0)
-        if size > MAX_BODY_BYTES:
+        try:
+            body = read_body(self.headers, self.rfile)
+        except ValueError as error:
             self.close_connection = True
-            return self._refuse(None, TurnedDown(413, "request_too_large", "the request is too large"))
-        body = self.rfile.read(size) if size else self._read_chunks()
+            return self._refuse(None, TurnedDown(413, "request_too_large", str(error)))
         if self.path == HOOK:
             return self._answer_hook(body)
         wire = find_wire(self.path)
@@ -152,16 +157,6 @@ class _BoxConnection(BaseHTTPRequestHandler):
         given = next((self.headers[name] for name in _TOKENS if self.headers.get(name)), "").removeprefix("Bearer ")
         return hmac.compare_digest(given.encode(), self._gateway.token.encode())
 
-    def _read_chunks(self) -> bytes:
-        body = b""
-        while self.headers.get("transfer-encoding", "").lower() == "chunked" and len(body) <= MAX_BODY_BYTES:
-            size = int(self.rfile.readline().partition(b";")[0] or b"0", 16)
-            body += self.rfile.read(size)
-            self.rfile.readline()
-            if size == 0:
-                break
-        return body
-
     def _answer_hook(self, body: bytes) -> None:
         try:
             told = json.loads(body)
@@ -172,6 +167,13 @@ class _BoxConnection(BaseHTTPRequestHandler):
     # -- a model's reply ------------------------------------------------------------------------------------------
 
     def _pass(self, request: PassedRequest, ticket: Ticket) -> None:
+        try:
+            self._ask_model(request, ticket)
+        finally:
+            # A failure before the server has answered: nothing is owed.
+            self._gateway.budget.settle(ticket, None, 0, RateLimits())
+
+    def _ask_model(self, request: PassedRequest, ticket: Ticket) -> None:
         budget = self._gateway.budget
         headers = {name: self.headers[name] for name in _PASSED if self.headers.get(name)}
         try:
@@ -180,13 +182,19 @@ class _BoxConnection(BaseHTTPRequestHandler):
             budget.settle(ticket, None, 0, RateLimits())
             self._note_failure(error)
             return self._refuse(request.wire, TurnedDown(503, "api_error", str(error)))
+        except (TypeError, ValueError) as error:
+            budget.settle(ticket, None, 0, RateLimits())
+            why = f"the request cannot be passed on: {error}"
+            return self._refuse(request.wire, TurnedDown(400, "invalid_request_error", why))
         with self._gateway.passing(response):
             if response.status_code >= 300:
                 return self._pass_refusal(request, ticket, response)
             self._relay(request, ticket, response)
 
     def _pass_refusal(self, request: PassedRequest, ticket: Ticket, response: Response) -> None:
-        data, told = response.read(), response.headers
+        data, told = b"", response.headers
+        with contextlib.suppress(Exception):  # its status and headers say enough
+            data = response.read()
         try:
             about: object = json.loads(data)
         except ValueError:
@@ -202,23 +210,21 @@ class _BoxConnection(BaseHTTPRequestHandler):
     def _relay(self, request: PassedRequest, ticket: Ticket, response: Response) -> None:
         kind = response.headers.get("content-type", "").partition(";")[0]
         reply = PassedReply(request.wire, ticket.model, whole=kind != "text/event-stream")
-        self.send_response(response.status_code)
-        for name in _RETURNED:
-            if name in response.headers:
-                self.send_header(name, response.headers[name])
-        self.send_header("transfer-encoding", "chunked")
-        self.end_headers()
-        settled = whole = False
+        whole = False
         try:
+            self.send_response(response.status_code)
+            for name in _RETURNED:
+                if name in response.headers:
+                    self.send_header(name, response.headers[name])
+            self.send_header("transfer-encoding", "chunked")
+            self.end_headers()
             for chunk in response.iter_bytes():
                 reply.read(chunk)
-                if reply.has_ended and not settled:
-                    settled = True
+                if reply.has_ended and not ticket.settled:
                     self._settle(ticket, reply.end(), response)
                 self.wfile.write(b"%x\r\n%b\r\n" % (len(chunk), chunk))
             whole = True
-            if not settled:
-                settled = True
+            if not ticket.settled:
                 self._settle(ticket, reply.end(), response)
             self.wfile.write(b"0\r\n\r\n")
         except (SwarmError, Interrupted):
@@ -227,8 +233,10 @@ class _BoxConnection(BaseHTTPRequestHandler):
             self.close_connection = True
             log.info("harness.cut", whole=whole, error=repr(error))
         finally:
-            if not settled:
-                self._settle(ticket, reply.end(), response)
+            if not ticket.settled and (told := reply.end()) is not None:
+                self._settle(ticket, told, response)
+            # Nothing could be read of a reply that the server has begun.
+            self._gateway.budget.lose(ticket)
 
     def _settle(self, ticket: Ticket, told: Told | None, response: Response) -> None:
         self._gateway.failure = None
@@ -252,6 +260,26 @@ class _BoxConnection(BaseHTTPRequestHandler):
         self.send_header("content-length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
+
+
+def read_body(headers: Message, stream: BufferedIOBase) -> bytes:
+    """Read the body of a request, of at most `MAX_BODY_BYTES`. Raises `ValueError` for a longer one or an unreadable length."""
+    if headers.get("transfer-encoding", "").lower() != "chunked":
+        return stream.read(_within(int(headers.get("content-length") or 0), MAX_BODY_BYTES))
+    body = bytearray()
+    while size := _within(
+        int(stream.readline(_LONGEST_LINE).partition(b";")[0] or b"0", 16), MAX_BODY_BYTES - len(body)
+    ):
+        body += stream.read(size)
+        stream.readline(_LONGEST_LINE)
+    stream.readline(_LONGEST_LINE)
+    return bytes(body)
+
+
+def _within(size: int, most: int) -> int:
+    if not 0 <= size <= most:
+        raise ValueError(f"a request has at most {MAX_BODY_BYTES:,} bytes, and no negative length")
+    return size
 
 
 class _UnixServer(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):

@@ -7,8 +7,10 @@ threads; entries are written on one.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
+import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -18,6 +20,7 @@ from typing import TYPE_CHECKING, Any, cast
 from swarm.agent import notes
 from swarm.agent.blocks import BYTES_PER_TOKEN
 from swarm.capabilities.harnesses.store import HarnessStore
+from swarm.core.errors import AgentCancelled, NotOwner
 from swarm.core.usage import NANO, Charge
 from swarm.models import RateLimits, Told, Usage
 from swarm.models.catalogue import charge_for, cost_usd, max_output
@@ -35,6 +38,8 @@ _AGAIN_SECONDS = 0.5
 _HELD_SECONDS = 60.0
 """How long a request is held back: its program is ended meanwhile."""
 _EXPECTED_OUTPUT = 500
+_LAST_SECONDS = 0.5
+"""How long the end of a run waits for the ends of its requests, which know their cost better than it was foreseen."""
 _ENDINGS: Mapping[int, Ending] = {429: "limited", 529: "overloaded"}
 
 
@@ -61,6 +66,11 @@ class Ticket:
     """The program's own name of the agent of its own that asks; empty for the conversation itself."""
     holds_slot: bool
     reservation: Reservation | None = None
+    has_turn: bool = False
+    """Whether the governor has counted it."""
+    foreseen: Charge | None = None
+    """The expected charge, once the agent's record holds it: the request may be sent from then on."""
+    settled: bool = False
 
 
 @dataclass
@@ -100,8 +110,12 @@ class RequestBudget:
         self._prices_file = segment.settings.prices_file
         self._held: dict[str, Reservation] = {}
         self._spent: dict[str, UnreportedCharges] = {}
-        self._numbers = itertools.count(1)
+        self._open: dict[str, Ticket] = {}
+        """Requests that may have been sent, until their ends are in the agent's record."""
+        # An agent that keeps its claim can have several runs.
+        self._run, self._numbers = secrets.token_hex(4), itertools.count(1)
         self._lock = threading.RLock()
+        self._ended = threading.Condition(self._lock)
         self._cached = (0, -math.inf)
         """Tokens of the last request of the conversation, which its server's cache holds, and when."""
         self.closed: TurnedDown | None = None
@@ -147,21 +161,33 @@ class RequestBudget:
         if is_turn and self.hold_back():
             self._wait(_HELD_SECONDS)
             return TurnedDown(503, "overloaded_error", "the agent continues elsewhere")
-        ticket = Ticket(
-            f"request-{self._segment.claim.generation}-{next(self._numbers)}", model, None, 0, child, is_turn
-        )
-        ticket.tokens = math.ceil(request.size / BYTES_PER_TOKEN)
+        name = f"request-{self._segment.claim.generation}-{self._run}-{next(self._numbers)}"
+        ticket = Ticket(name, model, None, math.ceil(request.size / BYTES_PER_TOKEN), child, is_turn)
         if (refused := self._reserve(request, ticket)) is not None:
             return refused
-        self._await_turn(ticket)
-        foreseen = Usage(
-            input_tokens=ticket.tokens, output_tokens=min(ticket.room or _EXPECTED_OUTPUT, _EXPECTED_OUTPUT)
-        )
-        self._note(ticket, charge_for(model, foreseen, estimated=foreseen, prices_file=self._prices_file))
-        return ticket
+        begun = False
+        try:
+            self._await_turn(ticket)
+            begun = self._begin(ticket)
+        finally:
+            if not begun:
+                self.settle(ticket, None, 0, RateLimits())
+        return ticket if begun else cast("TurnedDown", self.closed)
+
+    def _begin(self, ticket: Ticket) -> bool:
+        """Note the foreseen charge of a request; False if none is passed on any more. One step with `give_up`."""
+        output = min(ticket.room or _EXPECTED_OUTPUT, _EXPECTED_OUTPUT)
+        usage = Usage(input_tokens=ticket.tokens, output_tokens=output)
+        with self._lock:
+            if self.closed is not None:
+                return False
+            foreseen = charge_for(ticket.model, usage, estimated=usage, prices_file=self._prices_file)
+            self._note(ticket, foreseen)
+            ticket.foreseen, self._open[ticket.name] = foreseen, ticket
+            return True
 
     def settle(self, ticket: Ticket, told: Told | None, status: int, limits: RateLimits, *, after: float = 0.0) -> None:
-        """Note the usage and the end of a request, once for each ticket. `after`: the server's wish to wait, in seconds."""
+        """Note the usage and the end of a request; a repeat does nothing. `after`: the server's wish to wait, in seconds."""
         charge = Charge()
         usage = Usage() if told is None else told.usage
         if told is not None and usage.total_tokens:
@@ -172,22 +198,59 @@ class RequestBudget:
                 estimated=told.estimated,
                 prices_file=self._prices_file,
             )
-        with self._lock:
-            if ticket.holds_slot and told is not None:
-                self._cached = usage.total_tokens, time.monotonic()
-            self._held.pop(ticket.name, None)
-            spent = self._spent.setdefault(ticket.child, UnreportedCharges())
-            spent.names.append(ticket.name)
-            if charge.model in ("", self._spec.model):
-                spent.own += charge
-            else:
-                spent.beside[charge.model] = spent.beside.get(charge.model, Charge()) + charge
         ending: Ending = "ok" if told is not None and status < 300 else _ENDINGS.get(status, "lost")
         fresh = usage.input_tokens + usage.cache_creation_input_tokens
         call = CallEnd(self.model.limit_class(ticket.model), ending, fresh, usage.output_tokens, after, limits)
-        self._note(ticket, charge, call if ticket.holds_slot else None)
-        if not ticket.holds_slot:
-            self._segment.publish(self._store.rates.settle_aside(call, ticket.tokens, _EXPECTED_OUTPUT))
+        self._end(ticket, charge, call, None if told is None else usage.total_tokens)
+
+    def lose(self, ticket: Ticket) -> None:
+        """Settle a sent request whose reply will not be read: as it was foreseen."""
+        charge = ticket.foreseen or Charge()
+        tokens = charge.usage.input_tokens, charge.usage.output_tokens
+        self._end(ticket, charge, CallEnd(self.model.limit_class(ticket.model), "lost", *tokens))
+
+    def give_up(self, refusal: TurnedDown) -> None:
+        """Refuse all further requests, and settle those under way, so that `take_all` returns every charge.
+
+        It waits a moment for their own ends; the others are charged as foreseen, and their own ends change nothing any more.
+        """
+        self.close(refusal)
+        with self._ended:
+            self._ended.wait_for(lambda: not self._open, _LAST_SECONDS)
+            left = list(self._open.values())
+        for ticket in left:
+            # An agent of another owner was charged for them by the step that took it.
+            with contextlib.suppress(NotOwner, AgentCancelled):
+                self.lose(ticket)
+
+    def _end(self, ticket: Ticket, charge: Charge, call: CallEnd, cached: int | None = None) -> None:
+        """Note the end of a request, once: in the agent's record first, as an entry may report it from then on."""
+        with self._lock:
+            if ticket.settled:
+                return
+            ticket.settled = True
+        try:
+            if ticket.has_turn:
+                self._note(ticket, charge, call if ticket.holds_slot else None)
+            if ticket.has_turn and not ticket.holds_slot:
+                self._segment.publish(self._store.rates.settle_aside(call, ticket.tokens, _EXPECTED_OUTPUT))
+        finally:
+            with self._ended:
+                if ticket.holds_slot and cached is not None:
+                    self._cached = cached, time.monotonic()
+                self._held.pop(ticket.name, None)
+                self._open.pop(ticket.name, None)
+                if ticket.foreseen is not None:
+                    self._keep_charge(ticket, charge)
+                self._ended.notify_all()
+
+    def _keep_charge(self, ticket: Ticket, charge: Charge) -> None:
+        spent = self._spent.setdefault(ticket.child, UnreportedCharges())
+        spent.names.append(ticket.name)
+        if charge.model in ("", self._spec.model):
+            spent.own += charge
+        else:
+            spent.beside[charge.model] = spent.beside.get(charge.model, Charge()) + charge
 
     def _reserve(self, request: PassedRequest, ticket: Ticket) -> TurnedDown | None:
         """Reserve for all requests under way and this one, as the budget keeps one reservation an agent."""
@@ -231,12 +294,15 @@ class RequestBudget:
     def _await_turn(self, ticket: Ticket) -> None:
         limit_class = self.model.limit_class(ticket.model)
         if not ticket.holds_slot:
-            self._wait(self._store.rates.ask_aside(limit_class, ticket.tokens, _EXPECTED_OUTPUT))
+            seconds = self._store.rates.ask_aside(limit_class, ticket.tokens, _EXPECTED_OUTPUT)
+            ticket.has_turn = True
+            self._wait(seconds)
             return
         while True:
             slot, effect = self._store.rates.ask_for_slot(self._claim, SlotReservation(limit_class, ticket.tokens))
             self._segment.publish(effect)
             if isinstance(slot, Slot):
+                ticket.has_turn = True
                 self._wait(slot.at - self._claim.now())
                 return
             self._wait(_AGAIN_SECONDS)

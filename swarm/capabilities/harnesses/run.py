@@ -32,9 +32,10 @@ from swarm.capabilities.harnesses import inside
 from swarm.capabilities.harnesses.adapter import HOME, PORT, Adapter
 from swarm.capabilities.harnesses.decisions import CallDecisions, has_effects
 from swarm.capabilities.harnesses.gateway import Gateway
+from swarm.capabilities.harnesses.hook_calls import HookCall, HookCalls
 from swarm.capabilities.harnesses.kinds import make_adapter
 from swarm.capabilities.harnesses.programs import FoundProgram, find_programs
-from swarm.capabilities.harnesses.request_budget import RequestBudget, UnreportedCharges, describe_limit
+from swarm.capabilities.harnesses.request_budget import RequestBudget, TurnedDown, UnreportedCharges, describe_limit
 from swarm.capabilities.harnesses.session import Session
 from swarm.core.errors import AgentCancelled, ConfigurationError, Interrupted, NotOwner, ToolError
 from swarm.core.log import EventLog
@@ -68,13 +69,6 @@ _MOST_OUTPUT_BYTES = 1 << 40
 _ERROR_CHARACTERS = 1_000
 _NOT_TOLD = "(Its result was not told.)"
 _ERRORS, _SOCKET = ".errors", "gateway"
-
-
-class HookCall(NamedTuple):
-    """A hook of the program, which waits for its answer."""
-
-    told: dict[str, Any]
-    answer: queue.SimpleQueue[dict[str, Any]]
 
 
 class OutputLine(NamedTuple):
@@ -117,8 +111,7 @@ class HarnessRun:
         assert harness is not None, "it is no harness"
         self.harness = harness
         self._heard: queue.SimpleQueue[_Heard] = queue.SimpleQueue()
-        self._hooks: dict[int, HookCall] = {}
-        """Hooks whose answers are awaited, by the identity of their input."""
+        self._hooks = HookCalls(self._heard.put)
         self._early: list[tuple[float, HookCall]] = []
         self._words: TokenStream | None = None
         self._watched = False
@@ -130,7 +123,7 @@ class HarnessRun:
         self._leaves = ""
         """Why the agent gives its process back."""
         self._budget = RequestBudget(self.segment, self._models(), most_requests=self._turns_left())
-        self._gateway = Gateway(self._budget, self._on_hook, lambda error: self._heard.put(AgentTrouble(error)))
+        self._gateway = Gateway(self._budget, self._hooks.ask, lambda error: self._heard.put(AgentTrouble(error)))
         self.adapter: Adapter = make_adapter(harness.kind, self)
         self.decisions = CallDecisions(self)
 
@@ -201,7 +194,9 @@ class HarnessRun:
         except (ToolError, ConfigurationError, OSError) as error:
             return self._fail(f"{self.harness.kind} could not be run: {error}")
         finally:
+            self._hooks.close()
             self._gateway.close()
+            self._budget.give_up(TurnedDown(402, "billing_error", "the run of the agent has ended"))
             self._flush_charges()
 
     def _make_home(self, context: ToolContext) -> Path:
@@ -289,11 +284,6 @@ class HarnessRun:
                 self._heard.put(OutputLine(line.decode("utf-8", "replace")))
         self._heard.put(OutputEnd())
 
-    def _on_hook(self, told: dict[str, Any]) -> dict[str, Any]:
-        call = HookCall(told, queue.SimpleQueue())
-        self._heard.put(call)
-        return call.answer.get()
-
     def _hold_back(self) -> bool:
         """Whether a request is held back because the agent leaves. On another thread."""
         if not (why := self._why_leave()):
@@ -340,7 +330,6 @@ class HarnessRun:
         return None
 
     def _take_hook(self, call: HookCall, until: float) -> None:
-        self._hooks[id(call.told)] = call
         if not self.adapter.hook(call.told):
             if time.monotonic() < until:
                 self._early.append((until, call))
@@ -354,8 +343,7 @@ class HarnessRun:
 
     def answer_hook(self, told: dict[str, Any], answer: dict[str, Any]) -> None:
         """Answer a hook."""
-        if (call := self._hooks.pop(id(told), None)) is not None:
-            call.answer.put(answer)
+        self._hooks.answer(told, answer)
 
     @property
     def input(self) -> CommandInput:
