@@ -57,7 +57,7 @@ def proxy(
     models = _resolve(settings, names)
     swarm = Swarm(settings)
     lone, worker = _claim(swarm, models, Limits(budget_usd=budget, timeout_seconds=3_600 * hours), title, command or [])
-    program = _Program(command or [])
+    program = _ServedProgram(command or [])
     program.take_signals()
     try:
         finished = lone.serve(port, worker, lambda: _begin(lone, program), program.over)
@@ -115,7 +115,7 @@ def _claim(
     return LoneGateway(segment, models), worker
 
 
-class _Program:
+class _ServedProgram:
     """The person's program, if they have given one, and the signals to it."""
 
     def __init__(self, command: list[str]) -> None:
@@ -169,7 +169,7 @@ class _Program:
                 self.over.wait()
 
 
-def _begin(lone: LoneGateway, program: _Program) -> None:
+def _begin(lone: LoneGateway, program: _ServedProgram) -> None:
     url, token = f"http://127.0.0.1:{lone.gateway.port}", lone.gateway.token
     variables = {
         "ANTHROPIC_BASE_URL": url,

@@ -22,7 +22,7 @@ class HookCalls:
         """`hear` is called with each hook, on the thread that serves it."""
         self._hear = hear
         self._open: dict[int, HookCall] = {}
-        """By the identity of their input."""
+        """Waiting hooks by the identity of their input."""
         self._lock = threading.Lock()
         self._closed = False
 
