@@ -92,11 +92,10 @@ def own_modules(one: Capability) -> set[str]:
 OWN = {name: own_modules(capabilities()[name]) for name in OPTIONAL}
 OWN["mcp"].add("swarm.cli.mcp_logins")  # a part of its command
 OWN["triggers"].add("swarm.client.triggers")  # orders, which only a client makes
-OWN["evaluations"] |= {
+OWN["evaluations"] |= {  # parts of its commands
     "swarm.client.evaluations",
-    "swarm.replay.evaluation",
-    "swarm.replay.sets",
-}  # parts of its commands
+    *(f"swarm.replay.{name}" for name in ("evaluation", "measuring", "run_options", "sets")),
+}
 
 
 def test_agents_live_and_commands_run_where_no_optional_capability_exists(fleet: Fleet, tmp_path: Path) -> None:
