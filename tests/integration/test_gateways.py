@@ -130,11 +130,12 @@ def test_a_request_under_way_at_the_end_is_charged_once(unmanned: Fleet) -> None
 
 def test_a_request_that_waits_for_its_turn_is_not_sent_after_the_end(unmanned: Fleet) -> None:
     with serving(unmanned, PLAIN, budget=0.03) as program:
-        assert program.ask() == 200
+        tools = [{"name": "look", "input_schema": {"type": "object"}}]
+        assert program.ask(tools=tools) == 200, "it uses the slot that came with the claim"
         budget, rates = program.lone.budget, program.swarm.store.rates
         limit_class = budget.model.limit_class(SONNET)
         assert rates.hold(limit_class, 60.0) is not None
-        asked = program.begin_ask(tools=[{"name": "look", "input_schema": {"type": "object"}}])
+        asked = program.begin_ask(tools=tools)
         wait_for("the request waits", lambda: budget._held)
         budget.close(TurnedDown(402, "billing_error", "the end"))
         rates.release(limit_class)
