@@ -65,7 +65,7 @@ def test_nothing_that_a_model_writes_runs(site: Site, tab: Tab) -> None:
         lambda request: request.url.startswith(site.flower.url.rpartition("/")[0]) or tab.noise.append(request.url),
     )
     page = tab.open("#/")
-    expect(tab.role("link", name=EVIL)).to_be_visible()
+    expect(tab.role("link", name=EVIL, exact=True)).to_be_visible()
     tab.open(f"#/{job.id}/{root}")
     expect(page.locator(".question")).to_contain_text(f"{EVIL}?")
     log = tab.role("log")
