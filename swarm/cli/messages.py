@@ -71,19 +71,16 @@ def send(
     If the agent answers with its result instead of a message, that is printed. Exit code: 0 delivered (and answered), 1 refused or not
     answered, 2 wrong usage.
     """
-    if to is not None and job is not None:
-        raise typer.BadParameter("it has the same meaning as --job; give one of them", param_hint="--to")
     if timeout is not None and not wait_reply:
         raise typer.BadParameter("it is for --wait-reply", param_hint="--timeout")
-
-    if review and (to is not None or job is not None):
-        raise typer.BadParameter("the job's first agent gets the comments; name only the job", param_hint="--review")
+    _check_receiver(to, job, review=review)
     if model is not None and text is None and not review:
         with open_swarm() as swarm:
             _choose_model(swarm, *_find_receiver(swarm, target, to, job), model)
         return
-    usage, given = "say something: swarm send AGENT TEXT", "" if review and text is None else None
-    body = given if given is not None else read_text(text, name="TEXT", usage=usage, max_bytes=MAX_BODY_BYTES)
+    usage = "say something: swarm send AGENT TEXT"
+    alone = review and text is None
+    body = "" if alone else read_text(text, name="TEXT", usage=usage, max_bytes=MAX_BODY_BYTES)
     with open_swarm() as swarm:
         found, receiver = _find_receiver(swarm, target, to, job)
         if model is not None:
@@ -100,6 +97,13 @@ def send(
         print_result(described["reply"]["body"])
     else:
         print_line(delivery.id)
+
+
+def _check_receiver(to: str | None, job: str | None, *, review: bool) -> None:
+    if to is not None and job is not None:
+        raise typer.BadParameter("it has the same meaning as --job; give one of them", param_hint="--to")
+    if review and (to is not None or job is not None):
+        raise typer.BadParameter("the job's first agent gets the comments; name only the job", param_hint="--review")
 
 
 def _choose_model(swarm: Swarm, job: Job, receiver: str, model: str) -> None:
